@@ -1,0 +1,200 @@
+"""The configuration of a run as plain data, and how a settings file and the command line become one.
+
+Covers: RunConfig (what a run is), Settings (one layer of wishes, each value None when nobody said anything) and
+`resolve`. Does not cover: finding files, reading the environment or checking that a task exists (app, catalog).
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from d2k_agent.errors import UsageError
+
+T = TypeVar("T")
+
+SETTINGS_FILE = "d2k-agent.toml"
+PROTOCOLS = ("default", "paper")
+MODES = ("kernel",)
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """How the model is asked. None leaves the choice to the provider; `timeout_s` bounds one request."""
+
+    api_base: str | None = None
+    timeout_s: float = 600.0
+    max_tokens: int | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+
+
+@dataclass(frozen=True)
+class ToolLimits:
+    """Bounds laid over every tool's own: the smaller one holds. None leaves the tool's own alone."""
+
+    limit_s: float | None = None
+    output_chars: int | None = None
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that decides what a run does; written into run.json, and enough to resume or replay it.
+
+    `task` is a slug, or the absolute path of a task's folder. `levels` names the guidance handed out. `model` is
+    `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `target` is an architecture to compile for
+    (None: that of the GPU present, else b200). `arm`, `pair` and `replicate` name the run's place in a study.
+    """
+
+    task: str
+    model: str
+    levels: tuple[str, ...] = ()
+    mode: str = "kernel"
+    protocol: str = "default"
+    turns: int = 350
+    target: str | None = None
+    device: str = "auto"
+    arm: str | None = None
+    pair: str | None = None
+    replicate: int | None = None
+    unsafe_no_sandbox: bool = False
+    model_options: ModelOptions = field(default_factory=ModelOptions)
+    tool_limits: ToolLimits = field(default_factory=ToolLimits)
+
+    def __post_init__(self) -> None:
+        _one_of("mode", self.mode, MODES)
+        _one_of("protocol", self.protocol, PROTOCOLS)
+        _one_of("device", self.device, DEVICES)
+        _positive("turns", self.turns)
+        _positive("timeout", self.model_options.timeout_s)
+        _positive("max-tokens", self.model_options.max_tokens)
+        _positive("tool-limit-s", self.tool_limits.limit_s)
+        _positive("tool-output-chars", self.tool_limits.output_chars)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One layer of wishes: a settings file, or the command line. None means that this layer says nothing.
+
+    `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
+    `launch_prefix` is put before the command that starts the evaluator, `evaluator_python` is its interpreter.
+    """
+
+    model: str | None = None
+    levels: tuple[str, ...] | None = None
+    protocol: str | None = None
+    turns: int | None = None
+    target: str | None = None
+    device: str | None = None
+    arm: str | None = None
+    pair: str | None = None
+    replicate: int | None = None
+    api_base: str | None = None
+    timeout: float | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    tool_limit_s: float | None = None
+    tool_output_chars: int | None = None
+    runs_folder: str | None = None
+    run_dir: str | None = None
+    evaluator_python: str | None = None
+    launch_prefix: tuple[str, ...] | None = None
+    unsafe_no_sandbox: bool | None = None
+
+    def over(self, lower: Settings) -> Settings:
+        """This layer laid over `lower`: what this one leaves open, the lower one decides."""
+        own = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return dataclasses.replace(lower, **{name: value for name, value in own.items() if value is not None})
+
+    def resolve(self, task: str, model: str, levels: tuple[str, ...]) -> RunConfig:
+        """The run's configuration. Raises UsageError for a value that no run can have."""
+        defaults = ModelOptions()
+        return RunConfig(
+            task=task,
+            model=model,
+            levels=levels,
+            protocol=_or(self.protocol, "default"),
+            turns=_or(self.turns, 350),
+            target=self.target,
+            device=_or(self.device, "auto"),
+            arm=self.arm,
+            pair=self.pair,
+            replicate=self.replicate,
+            unsafe_no_sandbox=bool(self.unsafe_no_sandbox),
+            model_options=ModelOptions(
+                api_base=self.api_base,
+                timeout_s=_or(self.timeout, defaults.timeout_s),
+                max_tokens=self.max_tokens,
+                temperature=self.temperature,
+                reasoning_effort=self.reasoning_effort,
+            ),
+            tool_limits=ToolLimits(self.tool_limit_s, self.tool_output_chars),
+        )
+
+
+FILE_KEYS: dict[str, type] = {
+    "model": str,
+    "protocol": str,
+    "turns": int,
+    "target": str,
+    "device": str,
+    "api_base": str,
+    "timeout": float,
+    "max_tokens": int,
+    "temperature": float,
+    "reasoning_effort": str,
+    "tool_limit_s": float,
+    "tool_output_chars": int,
+    "runs_folder": str,
+    "evaluator_python": str,
+    "launch_prefix": list,
+}
+"""What a settings file may say. Giving up the sandbox, levels and a study's ids belong to one command, not a file."""
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings in a TOML file. Raises UsageError that names the file, the key and what may stand there."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise UsageError(f"{path} is no TOML ({problem}); correct it, or remove it to use the defaults") from None
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be read ({problem.strerror}); correct its permissions or remove it") from None
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        if key not in FILE_KEYS:
+            raise UsageError(f"{path}: unknown key {key!r}; a settings file may hold {', '.join(FILE_KEYS)}")
+        values[key] = _typed(path, key, value)
+    return Settings(**values)
+
+
+def _typed(path: Path, key: str, value: Any) -> Any:
+    kind = FILE_KEYS[key]
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is list and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    if kind is list or type(value) is not kind:
+        wanted = {str: "a string", int: "a whole number", float: "a number", list: "a list of strings"}[kind]
+        raise UsageError(f"{path}: {key} must be {wanted}, not {value!r}")
+    return value
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name} {value!r} does not exist; choose one of {', '.join(allowed)}")
+
+
+def _positive(name: str, value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise UsageError(f"{name} must be greater than 0, not {value}")
