@@ -1,0 +1,33 @@
+"""Wire types of an evaluation: the job that goes to a GPU machine and the verdict that comes back.
+
+Covers: frozen dataclasses, the rules that make an impossible record unconstructible, and their JSON form.
+Does not cover: how a job travels (launchers) or how it is carried out (evaluator). Standard library only.
+"""
+
+from d2k_agent.contract.compilation import CompileReport, KernelReport
+from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle
+from d2k_agent.contract.verdict import (
+    Check,
+    Environment,
+    Measurement,
+    Verdict,
+    VerdictStatus,
+    Violation,
+    WorkloadResult,
+)
+
+__all__ = [
+    "Check",
+    "CompileReport",
+    "Environment",
+    "EvaluatorJob",
+    "JobKind",
+    "KernelReport",
+    "Limits",
+    "Measurement",
+    "TaskBundle",
+    "Verdict",
+    "VerdictStatus",
+    "Violation",
+    "WorkloadResult",
+]

@@ -1,0 +1,48 @@
+"""What the compiler said about every kernel that a candidate launches, on a machine that need not have the GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One compiled kernel variant. Bytes are bytes, `grids` the distinct launch grids seen at each workload.
+
+    A count is None when the tool that reads it was not available or failed; it is never 0 for "unknown".
+    """
+
+    name: str
+    num_warps: int
+    num_stages: int
+    registers: int | None
+    spill_store_bytes: int | None
+    spill_load_bytes: int | None
+    stack_bytes: int | None
+    shared_bytes: int
+    tensor_memory_columns: int | None
+    instructions: dict[str, int]
+    """PTX counts by kind: mma.sync, wgmma, tcgen05.mma, tma_load, tma_store, cp.async ..."""
+    constexprs: dict[str, str] = field(default_factory=dict)
+    grids: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    launches: int = 0
+    source_line: int | None = None
+
+
+@dataclass(frozen=True)
+class CompileReport:
+    """The compiler's view of `run()` at the registered shapes, for one target.
+
+    `error` is the first failure in words for the author (None when everything compiled and fits the target);
+    `not_compiled` counts autotuner configurations left out (decision: the first eight, within a minute).
+    """
+
+    target: str
+    architecture: str
+    triton_version: str
+    kernels: tuple[KernelReport, ...]
+    workloads: tuple[str, ...]
+    error: str | None = None
+    not_compiled: int = 0
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0

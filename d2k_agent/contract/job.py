@@ -1,0 +1,80 @@
+"""The job: all that a bare GPU machine needs to judge one candidate."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class JobKind(enum.StrEnum):
+    """What is done with the candidate. Every kind executes candidate code, so every kind is an evaluator's job."""
+
+    EVALUATE = "evaluate"
+    COMPILE = "compile"
+    PROFILE = "profile"
+
+
+@dataclass(frozen=True)
+class TaskBundle:
+    """A task as text: what the evaluator needs of its folder, hidden files included.
+
+    `public` maps the names of the shared files to their text (config.json, reference.py, get_inputs.py, ...),
+    `hidden` the names in hidden/ (workloads.json, check.py, rules.toml).
+    """
+
+    slug: str
+    public: dict[str, str]
+    hidden: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """sha256 over every file name and text, public and hidden."""
+        total = hashlib.sha256()
+        for part in (self.public, self.hidden):
+            for name in sorted(part):
+                total.update(f"{name}\0{len(part[name])}\0{part[name]}".encode())
+        return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one job. Seconds are wall-clock seconds; bytes bound the candidate's address space on a CPU."""
+
+    call_s: float = 300.0
+    import_s: float = 60.0
+    compile_s: float = 240.0
+    candidate_memory_bytes: int = 16 << 30
+
+
+@dataclass(frozen=True)
+class EvaluatorJob:
+    """One candidate, one task, what to do and within which bounds.
+
+    `workloads` names registered labels; empty means all. `seed` is 64 hexadecimal digits from a secret source: it
+    travels over stdin and reaches the supervisor alone. `options` are the extra arguments of a kind, JSON scalars.
+    """
+
+    kind: JobKind
+    task: TaskBundle
+    candidate: str
+    seed: str
+    target: str
+    device: str = "auto"
+    workloads: tuple[str, ...] = ()
+    ranks: int = 1
+    limits: Limits = field(default_factory=Limits)
+    unsafe_no_sandbox: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.ranks < 1:
+            raise ValueError(f"a job has at least one rank, not {self.ranks}")
+        if len(self.seed) != 64 or set(self.seed) - set("0123456789abcdef"):
+            raise ValueError("seed must be 64 hexadecimal digits")
+
+    @property
+    def candidate_sha256(self) -> str:
+        """The candidate's name: the sha256 of its source text in UTF-8."""
+        return hashlib.sha256(self.candidate.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,34 @@
+"""The exception tree: what an operator can act on.
+
+    D2KError                 every error of ours; carries the exit status of the command line
+    ├── UsageError      (2)  bad input: the sentence says what to do next
+    ├── MachineError    (3)  a broken machine: disk full, evaluator gone, no sandbox; never scored
+    │   └── EvaluatorError   the evaluator died or answered nonsense
+    └── ModelError      (3)  the provider failed for good: the run stays resumable
+
+A wrong kernel is a Verdict, a wrong tool call is a ToolResult, a spent budget is a StopReason: none is raised.
+"""
+
+
+class D2KError(Exception):
+    """An error with a sentence for the operator and an exit status for the shell."""
+
+    exit_status = 3
+
+
+class UsageError(D2KError):
+    """Something given is wrong (file, task, option, key); nothing was started, nothing is lost."""
+
+    exit_status = 2
+
+
+class MachineError(D2KError):
+    """The machine cannot do the work: no verdict comes of it and no candidate is blamed."""
+
+
+class EvaluatorError(MachineError):
+    """The evaluator process ended or answered what the contract does not allow."""
+
+
+class ModelError(D2KError):
+    """The model could not be asked. The run can be resumed."""

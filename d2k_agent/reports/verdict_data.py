@@ -1,0 +1,18 @@
+"""A verdict as the JSON object that scripts read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from d2k_agent.contract import Verdict
+from d2k_agent.contract.wire import to_data
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Return the verdict's fields with `eligible` beside `status`.
+
+    Scripts may rely on `status`, `eligible`, `violations` (each `check`, `message`), `workloads` (each `label`,
+    `status`, `checks`, `mean_ms`, `speedup`, `rel_norm`), `geomean_speedup` and `environment`.
+    """
+    data: dict[str, Any] = to_data(verdict)
+    return {"status": data.pop("status"), "eligible": verdict.eligible, **data}

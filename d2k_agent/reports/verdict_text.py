@@ -1,0 +1,81 @@
+"""A verdict in words: for a model as a tool result, and for a person on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from d2k_agent.contract import Check, Verdict, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.reports.compile_text import compile_text
+from d2k_agent.reports.tables import milliseconds, number, size, table
+
+MOST_LINES = 12
+
+NOT_MEASURED = (
+    "Nothing was measured: this machine has no GPU, so there is no latency and no speedup. "
+    "The submission counts as correct but is not ranked."
+)
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Status, message, what failed with values and limits, then what was measured.
+
+    Holds no paths, no machine's name and no durations of the evaluation itself, so that a recorded run replays.
+    """
+    lines = [f"Status: {verdict.status}"]
+    if verdict.message:
+        lines.append(verdict.message)
+    lines += _section("Rule violations:", [_violation(item) for item in verdict.violations])
+    lines += _section("Failed checks:", list(_failures(verdict)))
+    if verdict.status is VerdictStatus.UNTIMED:
+        lines += ["", NOT_MEASURED]
+    if verdict.geomean_speedup is not None:
+        lines += ["", _measured(verdict)]
+    lines += [f"Note: {note}" for note in verdict.notes]
+    if verdict.compile_report is not None:
+        lines += ["", compile_text(verdict.compile_report)]
+    return "\n".join(lines)
+
+
+def _section(title: str, items: list[str]) -> list[str]:
+    if not items:
+        return []
+    more = [f"  {len(items) - MOST_LINES} more left out"] if len(items) > MOST_LINES else []
+    return ["", title, *[f"  {item}" for item in items[:MOST_LINES]], *more]
+
+
+def _violation(violation: Violation) -> str:
+    where = "" if violation.line is None else f"line {violation.line}, "
+    return f"{where}{violation.check}: {violation.message}"
+
+
+def _failures(verdict: Verdict) -> Iterator[str]:
+    for result in verdict.workloads:
+        failed = [check for check in result.checks if not check.passed]
+        for check in failed:
+            yield f"{result.label}: {check_text(check)}"
+        if not failed and not result.status.acceptable:
+            yield f"{result.label}: {result.status}" + (f", {result.message}" if result.message else "")
+
+
+def check_text(check: Check) -> str:
+    """One gate in words: what was compared, the value, the limit, the check's own message."""
+    head = f"{check.output} {check.gate}"
+    if check.value is not None:
+        head += f" = {number(check.value)}"
+    if check.limit is not None:
+        head += f" (limit {number(check.limit)})"
+    return head + (f": {check.message}" if check.message else "")
+
+
+def _measured(verdict: Verdict) -> str:
+    rows = [_measured_row(result) for result in verdict.workloads if result.registered]
+    body = table(("workload", "mean", "speedup", "worst rel_norm"), rows, ("mean", "speedup", "worst rel_norm"))
+    tail = f"Geometric mean speedup over the baseline: {number(verdict.geomean_speedup)}"
+    if verdict.peak_memory_bytes is not None:
+        tail += f"\nPeak memory: {size(verdict.peak_memory_bytes)}"
+    return f"{body}\n{tail}"
+
+
+def _measured_row(result: WorkloadResult) -> tuple[str, str, str, str]:
+    speedup = f"{number(result.speedup)}x" if result.speedup is not None else "unknown"
+    return result.label, milliseconds(result.mean_ms), speedup, number(result.rel_norm)
