@@ -1,0 +1,71 @@
+# d2k-agent. `make` alone lists the targets.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check bench lock wheel clean
+
+BIN := .venv/bin
+STAMP := .venv/.complete
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
+UV_VERSION := 0.13.9
+
+# Name one to choose it: make env PYTHON=/usr/bin/python3.12
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+
+env: $(STAMP) ## build .venv with every locked dependency (again only when a lock file changes)
+
+$(STAMP): requirements.lock requirements-eval.txt
+	@test "$$(uname -s)" = Linux || { \
+		echo "d2k-agent runs on Linux: its sandbox is the kernel's. Use a Linux machine, container or virtual machine."; exit 1; }
+	@test -n "$(PYTHON)" || { \
+		echo "No Python 3.11 or newer was found. Install one (Debian: apt-get install python3 python3-venv)" \
+		     "or name it: make env PYTHON=/path/to/python3.11"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$(PYTHON) is not Python 3.11 or newer. Name one that is: make env PYTHON=/path/to/python3.11"; exit 1; }
+	@command -v cc > /dev/null || command -v gcc > /dev/null || command -v clang > /dev/null || \
+		echo "No C compiler was found. Triton needs one to launch kernels on a GPU (Debian: apt-get install gcc)."
+	@echo "Building .venv with $(PYTHON): this downloads about 0.4 GB, and torch."
+	@# Some systems ship Python without ensurepip: then the pip beside it fills the environment.
+	@"$(PYTHON)" -m venv --clear .venv > /dev/null 2>&1 || { \
+		"$(PYTHON)" -m venv --clear --without-pip .venv && "$(PYTHON)" -m pip --python $(BIN)/python install --quiet pip; } || { \
+		echo "$(PYTHON) can make no virtual environment with pip. Install both (Debian: apt-get install python3-venv)"; exit 1; }
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet -r requirements-eval.txt
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
+
+demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
+	$(BIN)/d2k-agent solve tasks/muon --levels L1,L2
+
+test: $(STAMP) ## run every test that needs neither GPU nor key
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+check: $(STAMP) ## check formatting, lint, types and import rules
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## measure ratios side by side: each file of benchmarks/
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+# uv resolves and writes hashes. It installs nothing: it would overlook a local build of torch.
+lock: $(STAMP) ## write requirements.lock anew from pyproject.toml
+	@echo "Resolving: requirements.lock will hold the newest versions that pyproject.toml allows."
+	@$(PIP) install --quiet --upgrade --target build/uv uv==$(UV_VERSION)
+	build/uv/bin/uv pip compile --quiet pyproject.toml --group torch-needs --group dev --upgrade \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--custom-compile-command "make lock" --output-file requirements.lock
+	@echo "Review the difference, then: make env test"
+
+wheel: $(STAMP) ## build the source archive and the wheel into dist/
+	$(BIN)/python -m build --no-isolation --outdir dist
+	@ls -l dist
+
+clean: ## remove build outputs and caches; .venv and traces/runs stay
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find d2k_agent tasks tools guidance tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2> /dev/null || true
