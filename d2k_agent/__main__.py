@@ -1,0 +1,7 @@
+"""`python3 -m d2k_agent`: the command line, also on a machine where nothing of ours is installed."""
+
+import sys
+
+from d2k_agent.cli import main
+
+sys.exit(main())

@@ -1,0 +1,9 @@
+"""The composition root: the only place that names concrete classes and reads the environment.
+
+surroundings  what this process was given: folder, environment, settings file      evaluation  a file -> a job -> a verdict
+host_tools    submit, compile and profile as the agent's tools                      modelling   a model from its name
+solving       start, resume and replay runs                                         inventory   find, list, remove, stop runs
+doctor        what this machine can do
+
+Importing any of them needs the standard library only; what a command needs beyond is imported when it runs.
+"""

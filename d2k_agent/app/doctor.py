@@ -1,0 +1,228 @@
+"""What this machine can do: each look is one function that returns findings, and `examine` runs them all.
+
+torch is asked in the evaluator's own interpreter, never imported here.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.errors import UsageError
+from d2k_agent.reports.health import Finding
+from d2k_agent.reports.tables import size
+
+CONTROLLER_PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "pydantic", "litellm")
+INSTALL = "run `make env` in the checkout, or `pip install 'd2k-agent[eval]'`"
+LEAST_DISK_BYTES, COMFORTABLE_DISK_BYTES = 200 << 20, 2 << 30
+LEAST_MEMORY_BYTES = 4 << 30
+PROBE_S = 120.0
+
+
+def examine(around: Surroundings) -> list[Finding]:
+    """Every finding, in the order in which a reader would fix them. Takes some seconds: torch is loaded once."""
+    settings, findings = _settings(around)
+    return [
+        *_system(),
+        *findings,
+        *_packages(),
+        *_evaluator(around, settings),
+        *_gpu(around),
+        *_isolation(around),
+        *_room(around, settings),
+        *_tasks(),
+        _keys(around),
+    ]
+
+
+def _settings(around: Surroundings) -> tuple[Settings, list[Finding]]:
+    path = around.settings_file()
+    if path is None:
+        return Settings(), [Finding("settings file", "ok", "none; the defaults hold")]
+    try:
+        settings = around.settings(Settings())
+    except UsageError as error:
+        return Settings(), [Finding("settings file", "missing", str(path), str(error))]
+    return settings, [Finding("settings file", "ok", str(path))]
+
+
+def _system() -> list[Finding]:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    if platform.system() != "Linux":
+        return [
+            Finding("system", "missing", system, "use Linux (5.13 or later): candidates are confined by its kernel")
+        ]
+    return [Finding("system", "ok", system), Finding("python", "ok", platform.python_version())]
+
+
+def _packages() -> list[Finding]:
+    findings = []
+    for name in CONTROLLER_PACKAGES:
+        found = _version(name)
+        if found is None:
+            findings.append(Finding(name, "missing", "not installed", INSTALL))
+        elif name == "litellm" and (pin := _pin(name)) not in (None, found):
+            advice = f"run `pip install litellm=={pin}`: other releases have been compromised before"
+            findings.append(Finding(name, "limited", f"{found}, but {pin} is pinned", advice))
+        else:
+            findings.append(Finding(name, "ok", found))
+    if _version("rich") is None:
+        findings.append(Finding("rich", "limited", "not installed; progress is plain lines", "run `pip install rich`"))
+    return findings
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _pin(package: str) -> str | None:
+    """The exact version that d2k-agent asks for; None when it is not installed as a package."""
+    try:
+        requirements = importlib.metadata.requires("d2k-agent") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for requirement in requirements:
+        if requirement.startswith(f"{package}=="):
+            return requirement.removeprefix(f"{package}==").split(";")[0].strip()
+    return None
+
+
+def _evaluator(around: Surroundings, settings: Settings) -> list[Finding]:
+    command = [*(settings.launch_prefix or ()), settings.evaluator_python or around.python]
+    offered = _ask_evaluator(command)
+    if offered is None:
+        advice = f"make sure that `{' '.join(command)}` starts Python 3.11 or later, or correct the settings file"
+        return [Finding("evaluator", "missing", "its interpreter does not start", advice)]
+    findings = [Finding("evaluator", "ok", f"Python {offered['python']} ({' '.join(command)})")]
+    for name in ("torch", "triton", "numpy"):
+        found = offered[name]
+        findings.append(Finding(name, "ok", found) if found else Finding(name, "missing", "not importable", INSTALL))
+    if not offered["interpreter"]:
+        findings.append(Finding("triton interpreter", "missing", "not usable", INSTALL))
+    for name, path in offered["tools"].items():
+        advice = "install a triton wheel that brings it; without it compile reports lack counts"
+        findings.append(Finding(name, "ok", path) if path else Finding(name, "limited", "not found", advice))
+    names = ", ".join(offered["gpus"])
+    advice = "none needed to find correct kernels; latencies and a selection need an NVIDIA GPU"
+    findings.append(Finding("GPU", "ok", names) if names else Finding("GPU", "limited", "none torch can use", advice))
+    return findings
+
+
+def _ask_evaluator(command: Sequence[str]) -> dict[str, Any] | None:
+    source = (Path(__file__).parents[1] / "evaluator" / "capabilities.py").read_bytes()
+    try:
+        done = subprocess.run([*command, "-"], input=source, capture_output=True, timeout=PROBE_S, check=False)
+        answer: dict[str, Any] = json.loads(done.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    return answer
+
+
+def _gpu(around: Surroundings) -> list[Finding]:
+    findings = []
+    driver = _first_line(around, "nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
+    if driver is None:
+        findings.append(Finding("NVIDIA driver", "limited", "not found", "install it where a GPU is present"))
+    else:
+        findings.append(Finding("NVIDIA driver", "ok", driver))
+    ncu = _tool(around, "ncu")
+    advice = "install Nsight Compute where a GPU is present; without it profiles hold no counters"
+    findings.append(Finding("ncu", "ok", ncu) if ncu else Finding("ncu", "limited", "not found", advice))
+    compiler = next(filter(None, (_tool(around, name) for name in ("cc", "gcc", "clang"))), None)
+    advice = "install gcc: Triton builds its launcher with it on a GPU (not needed on a CPU)"
+    found = Finding("C compiler", "ok", compiler) if compiler else Finding("C compiler", "limited", "not found", advice)
+    return [*findings, found]
+
+
+def _first_line(around: Surroundings, name: str, *arguments: str) -> str | None:
+    path = _tool(around, name)
+    if path is None:
+        return None
+    try:
+        done = subprocess.run([path, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip().splitlines()[0] if done.returncode == 0 and done.stdout.strip() else None
+
+
+def _tool(around: Surroundings, name: str) -> str | None:
+    return shutil.which(name, path=around.environ.get("PATH"))
+
+
+def _isolation(around: Surroundings) -> list[Finding]:
+    from d2k_agent.isolation import landlock_abi
+    from d2k_agent.sandbox import probe
+
+    isolation, abi, bubblewrap = probe(), landlock_abi(), _tool(around, "bwrap")
+    findings = []
+    if isolation.kind == "none":
+        advice = "use a kernel with Landlock (5.13 or later), or give --unsafe-no-sandbox and trust every candidate"
+        findings.append(Finding("isolation", "missing", "none works here", advice))
+    else:
+        findings.append(Finding("isolation", "ok", isolation.kind))
+    advice = "use kernel 5.13 or later with Landlock enabled: candidates are confined by it"
+    findings.append(
+        Finding("Landlock", "ok", f"ABI {abi}") if abi > 0 else Finding("Landlock", "missing", "no", advice)
+    )
+    advice = "install bubblewrap to give the agent's tools a /proc of their own (Landlock serves without it)"
+    found = (
+        Finding("bubblewrap", "ok", bubblewrap) if bubblewrap else Finding("bubblewrap", "limited", "not found", advice)
+    )
+    return [*findings, found]
+
+
+def _room(around: Surroundings, settings: Settings) -> list[Finding]:
+    folder = around.runs_folder(settings)
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    advice = f"free some space below {folder}: a run takes up to 10 MB, compiled kernels more"
+    if free < LEAST_DISK_BYTES:
+        disk = Finding("disk", "missing", f"{size(free)} free", advice)
+    elif free < COMFORTABLE_DISK_BYTES:
+        disk = Finding("disk", "limited", f"{size(free)} free", advice)
+    else:
+        disk = Finding("disk", "ok", f"{size(free)} free")
+    available = _available_memory()
+    if available is not None and available < LEAST_MEMORY_BYTES:
+        advice = "end other programs: Muon's checks on a CPU take about 4 GiB"
+        return [disk, Finding("memory", "limited", f"{size(available)} available", advice)]
+    return [disk, Finding("memory", "ok", f"{size(available)} available")]
+
+
+def _available_memory() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _tasks() -> list[Finding]:
+    from d2k_agent.catalog import list_tasks
+
+    try:
+        slugs = [task.slug for task in list_tasks()]
+    except UsageError as error:
+        return [Finding("tasks", "missing", "not found", str(error))]
+    return [Finding("tasks", "ok", ", ".join(slugs))] if slugs else [Finding("tasks", "missing", "none", INSTALL)]
+
+
+def _keys(around: Surroundings) -> Finding:
+    names = ", ".join(around.keys())
+    advice = "export your provider's key (such as ANTHROPIC_API_KEY) to use its models; recorded runs need none"
+    return Finding("API keys", "ok", names) if names else Finding("API keys", "limited", "none set", advice)

@@ -1,0 +1,124 @@
+"""From a candidate's file to a verdict: reads the text, builds the job, owns the evaluator that answers it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.contract import EvaluatorJob, JobKind, Verdict
+from d2k_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from d2k_agent.catalog import Task
+    from d2k_agent.launchers import Launcher
+
+MOST_CANDIDATE_BYTES = 1 << 20
+DEFAULT_TARGET = "b200"
+
+
+def read_candidate(path: Path) -> str:
+    """The candidate's source. Raises UsageError for what cannot be one: no file, too large, not UTF-8 text."""
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder; name the candidate's file, for example {path / 'solution.py'}")
+        if not path.exists():
+            raise UsageError(f"there is no file {path}; name the candidate's source file")
+        if not path.is_file():
+            raise UsageError(f"{path} is no regular file; copy the candidate into a file and name that")
+        with path.open("rb") as file:
+            raw = file.read(MOST_CANDIDATE_BYTES + 1)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be read ({problem.strerror}); correct its path or permissions") from None
+    return candidate_text(raw, str(path))
+
+
+def candidate_text(raw: bytes, name: str) -> str:
+    """Decode a candidate's bytes. Raises UsageError for more than 1 MiB and for what is not text."""
+    if len(raw) > MOST_CANDIDATE_BYTES:
+        raise UsageError(f"{name} is larger than 1 MiB; a candidate is one Python source file, without data")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise UsageError(f"{name} is not UTF-8 text (byte {problem.start}); give the Python source itself") from None
+    if "\0" in text:
+        raise UsageError(f"{name} holds a zero byte and is no Python source; give the source itself")
+    return text
+
+
+class Evaluation:
+    """Jobs about one task, under one set of choices, answered by one evaluator. Use as a context manager."""
+
+    def __init__(self, launcher: Launcher, task: Task, *, target: str | None, device: str, unsafe: bool) -> None:
+        self._launcher = launcher
+        self._bundle = task.bundle()
+        self._target = target
+        self._device = device
+        self._unsafe = unsafe
+
+    def judge(
+        self, kind: JobKind, candidate: str, workloads: Sequence[str] = (), options: dict[str, Any] | None = None
+    ) -> Verdict:
+        """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had."""
+        job = EvaluatorJob(
+            kind=kind,
+            task=self._bundle,
+            candidate=candidate,
+            seed=secrets.token_hex(32),
+            target=self._target or DEFAULT_TARGET,
+            device=self._device,
+            workloads=tuple(workloads),
+            unsafe_no_sandbox=self._unsafe,
+            options=options or {},
+        )
+        return self._launcher.launch(job)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._launcher.close()
+
+
+def judge_file(
+    around: Surroundings, command_line: Settings, kind: JobKind, task_name: str, solution: Path, labels: Sequence[str]
+) -> Verdict:
+    """One job about a file, by an evaluator of its own. Raises UsageError before anything is started."""
+    from d2k_agent.catalog import find_task
+
+    settings = around.settings(command_line)
+    task = find_task(task_name)
+    workloads = check_workloads(task, labels)
+    candidate = read_candidate(solution)
+    with open_evaluation(around, settings, task) as evaluation:
+        return evaluation.judge(kind, candidate, workloads)
+
+
+def open_evaluation(around: Surroundings, settings: Settings, task: Task) -> Evaluation:
+    """The evaluation of one task as the settings want it; the evaluator starts with the first job."""
+    return Evaluation(
+        open_launcher(settings, around.python),
+        task,
+        target=settings.target,
+        device=settings.device or "auto",
+        unsafe=bool(settings.unsafe_no_sandbox),
+    )
+
+
+def open_launcher(settings: Settings, python: str) -> Launcher:
+    """The evaluator of this machine, or behind the settings' command prefix (ssh HOST, docker exec NAME ...)."""
+    from d2k_agent.launchers import ProcessLauncher
+
+    return ProcessLauncher(settings.evaluator_python or python, settings.launch_prefix or ())
+
+
+def check_workloads(task: Task, labels: Sequence[str]) -> tuple[str, ...]:
+    """`labels`, when every one is a workload of `task`; else UsageError that lists them."""
+    known = [workload.label for workload in task.workloads]
+    for label in labels:
+        if label not in known:
+            raise UsageError(f"{task.slug} has no workload {label!r}; choose from {', '.join(known)}")
+    return tuple(labels)

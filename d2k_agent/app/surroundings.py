@@ -1,0 +1,50 @@
+"""What this process was given: its folder, its environment, the settings file. Read once, here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from d2k_agent.config import SETTINGS_FILE, Settings, read_settings
+
+KEY_ENDING = "_API_KEY"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a command runs. `config_home` is the user's configuration folder, `python` this interpreter."""
+
+    folder: Path
+    environ: Mapping[str, str]
+    config_home: Path
+    python: str
+
+    def settings_file(self) -> Path | None:
+        """The settings file that holds here: this folder's, else the user's, else None."""
+        for candidate in (self.folder / SETTINGS_FILE, self.config_home / "d2k-agent" / SETTINGS_FILE):
+            if candidate.is_file():
+                return candidate
+        return None
+
+    def settings(self, command_line: Settings) -> Settings:
+        """The command line laid over the settings file. Raises UsageError for a file that is wrong."""
+        path = self.settings_file()
+        return command_line if path is None else command_line.over(read_settings(path))
+
+    def runs_folder(self, settings: Settings) -> Path:
+        """Where run folders are made and looked for."""
+        return self.folder / (settings.runs_folder or "traces/runs")
+
+    def keys(self) -> dict[str, str]:
+        """The providers' keys by variable name. They go into the model's client and nowhere else."""
+        return {name: value for name, value in sorted(self.environ.items()) if name.endswith(KEY_ENDING) and value}
+
+
+def here() -> Surroundings:
+    """The surroundings of this process."""
+    environ = dict(os.environ)
+    home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Surroundings(Path.cwd(), environ, Path(home), sys.executable)

@@ -1,0 +1,89 @@
+"""evaluate, compile, profile: one candidate, judged outside any run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, command
+
+if TYPE_CHECKING:
+    from d2k_agent.cli.parsing import Commands
+    from d2k_agent.contract import JobKind, Verdict
+
+EVALUATE = "d2k-agent evaluate tasks/muon solution.py"
+COMPILE = "d2k-agent compile tasks/muon solution.py --target b200"
+PROFILE = "d2k-agent profile tasks/muon solution.py"
+
+
+def add(commands: Commands) -> None:
+    """Add the three commands."""
+    parser = command(commands, "evaluate", "judge a candidate and print the verdict", EVALUATE, run_evaluate)
+    _add_candidate(parser)
+    parser.add_argument("--require-timing", action="store_true", help="exit with 1 when nothing could be measured")
+    parser = command(
+        commands, "compile", "compile every kernel that a candidate launches, GPU or not", COMPILE, run_compile
+    )
+    _add_candidate(parser)
+    parser = command(commands, "profile", "profile a candidate's kernels on the GPU", PROFILE, run_profile)
+    _add_candidate(parser)
+
+
+def _add_candidate(parser: Parser) -> None:
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    parser.add_argument("solution", metavar="FILE", help="the candidate's source, a Python file")
+    parser.add_argument(
+        "--workload", metavar="LABEL", action="append", default=[], help="only this workload (may be repeated)"
+    )
+    add_evaluation_options(parser)
+    add_json(parser, "print the verdict as one JSON object")
+
+
+def run_evaluate(arguments: argparse.Namespace) -> int:
+    """Print the verdict; 0 for passed and untimed, else 1 (decision 1)."""
+    from d2k_agent.contract import JobKind, VerdictStatus
+
+    verdict = _judge(JobKind.EVALUATE, arguments)
+    _print(arguments, verdict)
+    if arguments.require_timing and verdict.status is VerdictStatus.UNTIMED:
+        return 1
+    return 0 if verdict.status.acceptable else 1
+
+
+def run_compile(arguments: argparse.Namespace) -> int:
+    """Print the compiler's report; 1 when the candidate does not compile for the target."""
+    from d2k_agent.contract import JobKind
+
+    verdict = _judge(JobKind.COMPILE, arguments)
+    _print(arguments, verdict)
+    return 0 if verdict.status.acceptable else 1
+
+
+def run_profile(arguments: argparse.Namespace) -> int:
+    """Print the profile, or why there is none and the compiler's report instead; 1 when the candidate failed."""
+    from d2k_agent.contract import JobKind
+
+    verdict = _judge(JobKind.PROFILE, arguments)
+    _print(arguments, verdict)
+    return 0 if verdict.status.acceptable else 1
+
+
+def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
+    from d2k_agent.app.evaluation import judge_file
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.options import settings_of
+
+    solution = Path(arguments.solution)
+    return judge_file(here(), settings_of(arguments), kind, arguments.task, solution, arguments.workload)
+
+
+def _print(arguments: argparse.Namespace, verdict: Verdict) -> None:
+    from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.reports.verdict_data import verdict_data
+    from d2k_agent.reports.verdict_text import verdict_text
+
+    if arguments.json:
+        print_json(verdict_data(verdict))
+    else:
+        print_text(verdict_text(verdict))

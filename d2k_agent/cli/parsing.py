@@ -1,0 +1,83 @@
+"""What every command's arguments share: one-sentence errors, an example in the help, the options of a kind."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction["Parser"]
+
+Command = Callable[[argparse.Namespace], int]
+"""Carries out one command and returns its exit status. Errors are raised (d2k_agent.errors)."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with the project's error form: one sentence on stderr that says where help is, exit status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"d2k-agent: {message}; see `{self.prog} --help`", file=sys.stderr)
+        sys.exit(2)
+
+
+def command(commands: Commands, name: str, summary: str, example: str, run: Command, details: str = "") -> Parser:
+    """Add the command `name`; its help ends with `example`, a line that works as it stands."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}." + (f"\n\n{details}" if details else ""),
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def group(commands: Commands, name: str, summary: str, example: str) -> Commands:
+    """Add a group of commands `name` and return where its members are added."""
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    return parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+
+
+def add_json(parser: Parser, what: str) -> None:
+    """Add --json, whose help says what is printed."""
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def add_evaluation_options(parser: Parser) -> None:
+    """Options of every command that sends a job to an evaluator. None means: as the settings file says."""
+    parser.add_argument(
+        "--target", metavar="NAME", help="architecture to compile for (default: the GPU here, else b200)"
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the candidate runs (default: auto)")
+    parser.add_argument(
+        "--unsafe-no-sandbox",
+        action="store_true",
+        default=None,
+        help="run candidates and tools with your own rights, where this system offers no isolation",
+    )
+
+
+def add_model_options(parser: Parser) -> None:
+    """Options that say which model is asked and how."""
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a LiteLLM model name, scripted/FILE, or replay/FOLDER (default: the settings file's, else the task's "
+        "sample run)",
+    )
+    parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server")
+    parser.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
+    parser.add_argument("--max-tokens", type=int, metavar="N", help="most output tokens of one reply")
+    parser.add_argument("--reasoning-effort", metavar="LEVEL", help="low, medium or high, where the model has it")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="limit of one request (default: 600)")

@@ -1,0 +1,103 @@
+"""solve, resume, stop: a run from its start to its end."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, add_model_options, command
+from d2k_agent.cli.tasks import add_levels
+
+if TYPE_CHECKING:
+    from d2k_agent.app.solving import Finished
+    from d2k_agent.cli.parsing import Commands
+
+SOLVE = "d2k-agent solve tasks/muon --levels L1,L2"
+RUN_HELP = "a run folder, or the name of one in traces/runs (its last part is enough)"
+JSON_HELP = "print one object in the end, as the last line: run_dir, stop_reason, selection, provisional and usage"
+
+
+def add(commands: Commands) -> None:
+    """Add the three commands."""
+    parser = command(commands, "solve", "let a model write a kernel for a task", SOLVE, run_solve)
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    add_levels(parser)
+    add_model_options(parser)
+    parser.add_argument("--turns", type=int, metavar="N", help="budget of turns (default: 350)")
+    parser.add_argument("--protocol", choices=("default", "paper"), help="set of tools: all seven, or the paper's four")
+    add_evaluation_options(parser)
+    parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")
+    parser.add_argument("--arm", metavar="NAME", help="arm of the study that this run belongs to")
+    parser.add_argument("--pair", metavar="NAME", help="pair of the study that this run belongs to")
+    parser.add_argument("--replicate", type=int, metavar="N", help="replicate number within the pair")
+    add_output_options(parser)
+    parser = command(commands, "resume", "go on with a run that was interrupted", "d2k-agent resume RUN", run_resume)
+    parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    add_output_options(parser)
+    parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)
+    parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+
+
+def add_output_options(parser: Parser) -> None:
+    """Options of commands that drive a run."""
+    add_json(parser, JSON_HELP)
+    parser.add_argument("--quiet", action="store_true", help="print no progress, only the outcome")
+
+
+def run_solve(arguments: argparse.Namespace) -> int:
+    """Start a run and drive it to its end."""
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.options import settings_of
+
+    announce(arguments, f"solving {arguments.task}")
+    from d2k_agent.app.solving import solve
+    from d2k_agent.cli.progress import open_progress
+
+    with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
+        finished = solve(
+            here(), arguments.task, settings_of(arguments), arguments.levels, arguments.any_levels, progress
+        )
+    return print_outcome(arguments, finished)
+
+
+def run_resume(arguments: argparse.Namespace) -> int:
+    """Go on with a run and drive it to its end."""
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.options import settings_of
+
+    announce(arguments, f"resuming {arguments.run_name}")
+    from d2k_agent.app.solving import resume
+    from d2k_agent.cli.progress import open_progress
+
+    with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
+        finished = resume(here(), arguments.run_name, settings_of(arguments), progress)
+    return print_outcome(arguments, finished)
+
+
+def run_stop(arguments: argparse.Namespace) -> int:
+    """Leave a stop request in the run's folder."""
+    from d2k_agent.app.inventory import stop
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.options import settings_of
+
+    print(stop(here(), arguments.run_name, settings_of(arguments)))
+    return 0
+
+
+def announce(arguments: argparse.Namespace, what: str) -> None:
+    """The first line on the screen, before anything slow is imported."""
+    if not arguments.quiet:
+        print(f"d2k-agent: {what}", file=sys.stderr if arguments.json else sys.stdout, flush=True)
+
+
+def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:
+    """The outcome for people or for scripts; 0, since a run that ended by its own rules is done."""
+    from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.reports.outcome import outcome_data, outcome_text
+
+    if arguments.json:
+        print_json(outcome_data(finished.outcome, finished.trace))
+    else:
+        print_text(outcome_text(finished.outcome, finished.trace))
+    return 0

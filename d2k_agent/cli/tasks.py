@@ -1,0 +1,131 @@
+"""tasks list | show | check | stage: what there is to solve, and what an agent would see of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from d2k_agent.cli.parsing import add_json, command, group
+
+if TYPE_CHECKING:
+    from d2k_agent.cli.parsing import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the group."""
+    members = group(commands, "tasks", "list, show, check and stage tasks", "d2k-agent tasks list")
+    parser = command(members, "list", "list the tasks", "d2k-agent tasks list --json", run_list)
+    add_json(parser, "print a list of {slug, title, category, workloads}")
+    parser = command(
+        members, "show", "show one task's description and workloads", "d2k-agent tasks show muon", run_show
+    )
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    add_json(parser, "print one object: slug, title, category, workloads with their parameters, description")
+    parser = command(
+        members, "check", "check that a task's folder is complete", "d2k-agent tasks check muon", run_check
+    )
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    add_json(parser, "print a list of {check, passed, message}")
+    parser = command(
+        members,
+        "stage",
+        "write exactly what an agent would see",
+        "d2k-agent tasks stage muon --levels L1,L2 --out staged",
+        run_stage,
+    )
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    add_levels(parser)
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="a new or empty folder")
+    add_json(parser, "print one object: out, files")
+
+
+def add_levels(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the design guidance handed out."""
+    parser.add_argument(
+        "--levels", metavar="LEVELS", default="", help="levels of design guidance to hand out: L1 or L1,L2 or L1,L2,L3"
+    )
+    parser.add_argument("--any-levels", action="store_true", help="allow levels that are no prefix, such as L2 alone")
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """Print the tasks, by slug."""
+    from d2k_agent.catalog import list_tasks
+    from d2k_agent.cli.console import print_json
+    from d2k_agent.reports.tables import table
+
+    tasks = list_tasks()
+    if arguments.json:
+        print_json(
+            [
+                {
+                    "slug": task.slug,
+                    "title": task.title,
+                    "category": task.category,
+                    "workloads": [workload.label for workload in task.workloads],
+                }
+                for task in tasks
+            ]
+        )
+        return 0
+    rows = [(task.slug, task.title, task.category, str(len(task.workloads))) for task in tasks]
+    print(table(("task", "title", "category", "workloads"), rows, ("workloads",)))
+    return 0
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Print one task."""
+    from d2k_agent.catalog import find_task
+    from d2k_agent.cli.console import print_json, print_text
+
+    task = find_task(arguments.task)
+    description = task.public_files()["task_description.md"].decode("utf-8")
+    if arguments.json:
+        print_json(
+            {
+                "slug": task.slug,
+                "title": task.title,
+                "category": task.category,
+                "folder": str(task.folder),
+                "workloads": [{"label": item.label, **item.params} for item in task.workloads],
+                "description": description,
+            }
+        )
+        return 0
+    lines = [f"{task.slug}: {task.title} ({task.category})", str(task.folder), ""]
+    for workload in task.workloads:
+        lines.append(f"  {workload.label}  " + "  ".join(f"{name}={value}" for name, value in workload.params.items()))
+    print_text("\n".join([*lines, "", description.rstrip()]))
+    return 0
+
+
+def run_check(arguments: argparse.Namespace) -> int:
+    """Print the findings; 1 when one of them failed."""
+    from d2k_agent.catalog import check_task, find_task
+    from d2k_agent.cli.console import print_json
+
+    findings = check_task(find_task(arguments.task))
+    if arguments.json:
+        print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
+    else:
+        for item in findings:
+            print(
+                f"{'ok    ' if item.passed else 'FAILED'}  {item.check}" + (f": {item.message}" if item.message else "")
+            )
+    return 0 if all(item.passed for item in findings) else 1
+
+
+def run_stage(arguments: argparse.Namespace) -> int:
+    """Write the staged files and name them."""
+    from d2k_agent.catalog import find_task, parse_levels, stage, staged_files
+    from d2k_agent.cli.console import print_json
+
+    task = find_task(arguments.task)
+    levels = parse_levels(arguments.levels, any_levels=arguments.any_levels)
+    files = sorted(staged_files(task, levels))
+    stage(task, levels, Path(arguments.out))
+    if arguments.json:
+        print_json({"out": arguments.out, "files": files})
+    else:
+        print(f"{len(files)} files in {arguments.out}: {', '.join(files)}")
+    return 0

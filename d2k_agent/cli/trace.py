@@ -1,0 +1,63 @@
+"""trace show | replay: what a run did, and the same once more."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from d2k_agent.cli.parsing import add_evaluation_options, add_json, command, group
+from d2k_agent.cli.solve import RUN_HELP, add_output_options, announce, print_outcome
+
+if TYPE_CHECKING:
+    from d2k_agent.cli.parsing import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the group."""
+    members = group(commands, "trace", "show and replay what a run recorded", "d2k-agent trace show RUN")
+    parser = command(members, "show", "print a run's events", "d2k-agent trace show RUN --follow", run_show)
+    parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--follow", action="store_true", help="wait for new events until the run ends")
+    add_json(parser, "print each event as one JSON object a line")
+    parser = command(
+        members,
+        "replay",
+        "let a run's recorded replies drive the real loop again",
+        "d2k-agent trace replay RUN",
+        run_replay,
+        "Every tool call is really executed. Where a result differs from the recorded one, the divergence is reported.",
+    )
+    parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--run-dir", metavar="FOLDER", help="the new run's folder (default: one in traces/runs)")
+    add_evaluation_options(parser)
+    add_output_options(parser)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Print the events so far, and with --follow those to come."""
+    from d2k_agent.app.inventory import events
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.console import print_text
+    from d2k_agent.cli.options import settings_of
+    from d2k_agent.reports.trace_text import event_text
+
+    for event in events(here(), arguments.run_name, settings_of(arguments), follow=arguments.follow):
+        if arguments.json:
+            print(event.model_dump_json(), flush=arguments.follow)
+        else:
+            print_text(event_text(event))
+    return 0
+
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """Solve again with the recorded replies; the outcome names every divergence."""
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.options import settings_of
+
+    announce(arguments, f"replaying {arguments.run_name}")
+    from d2k_agent.app.solving import replay
+    from d2k_agent.cli.progress import open_progress
+
+    with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
+        finished = replay(here(), arguments.run_name, settings_of(arguments), progress)
+    return print_outcome(arguments, finished)

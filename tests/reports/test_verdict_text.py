@@ -1,0 +1,137 @@
+"""What a model reads after a submission, and what scripts read."""
+
+from __future__ import annotations
+
+from d2k_agent.contract import (
+    Check,
+    CompileReport,
+    Environment,
+    KernelReport,
+    Measurement,
+    Verdict,
+    VerdictStatus,
+    Violation,
+    WorkloadResult,
+)
+from d2k_agent.contract.wire import from_data
+from d2k_agent.reports.compile_text import compile_text
+from d2k_agent.reports.verdict_data import verdict_data
+from d2k_agent.reports.verdict_text import verdict_text
+
+ENVIRONMENT = Environment(
+    machine="somebodys-host",
+    device="cpu",
+    device_name="x86_64 CPU",
+    target="b200",
+    isolation="landlock",
+    python="3.11.7",
+    torch="2.13.0",
+    triton="3.7.1",
+    evaluator_digest="e" * 64,
+    task_digest="t" * 64,
+)
+
+
+def verdict(status: VerdictStatus, **fields: object) -> Verdict:
+    values = {"candidate_sha256": "c" * 64, "message": "", "environment": ENVIRONMENT, **fields}
+    return Verdict(status=status, **values)  # type: ignore[arg-type]
+
+
+def failed(label: str, value: float | None = 0.345) -> WorkloadResult:
+    check = Check("result", "rel_norm", value, 0.012, False, "" if value else "holds NaN")
+    passed = Check("result", "row_norm", 0.01, 0.1, True)
+    return WorkloadResult(label, VerdictStatus.INCORRECT, (check, passed), registered=False)
+
+
+def test_incorrect_names_each_failed_check_with_value_and_limit_and_no_passed_one() -> None:
+    text = verdict_text(verdict(VerdictStatus.INCORRECT, message="Wrong.", workloads=(failed("smoke.small"),)))
+    assert text.startswith("Status: incorrect\nWrong.")
+    assert "smoke.small: result rel_norm = 0.345 (limit 0.012)" in text
+    assert "row_norm" not in text
+
+
+def test_a_check_without_a_number_says_its_message_and_no_made_up_value() -> None:
+    text = verdict_text(verdict(VerdictStatus.INCORRECT, workloads=(failed("smoke.small", None),)))
+    assert "result rel_norm (limit 0.012): holds NaN" in text
+
+
+def test_many_failures_are_cut_and_the_cut_is_said() -> None:
+    text = verdict_text(verdict(VerdictStatus.INCORRECT, workloads=tuple(failed(f"w{i}") for i in range(40))))
+    assert "28 more left out" in text
+    assert len(text.splitlines()) < 20
+
+
+def test_a_workload_that_died_without_checks_is_named_with_its_reason() -> None:
+    died = WorkloadResult("smoke.a", VerdictStatus.TIMED_OUT, message="run() took over 300 s", registered=False)
+    text = verdict_text(verdict(VerdictStatus.TIMED_OUT, workloads=(died,)))
+    assert "smoke.a: timed_out, run() took over 300 s" in text
+
+
+def test_violations_come_with_lines() -> None:
+    broken = (Violation("glue", "use a kernel instead of torch.matmul", 12), Violation("import", "no ctypes"))
+    text = verdict_text(verdict(VerdictStatus.RULE_VIOLATION, violations=broken))
+    assert "line 12, glue: use a kernel instead of torch.matmul" in text
+    assert "  import: no ctypes" in text
+
+
+def test_without_a_gpu_the_text_says_that_nothing_was_measured_and_why() -> None:
+    text = verdict_text(verdict(VerdictStatus.UNTIMED, message="Correct."))
+    assert "Nothing was measured: this machine has no GPU" in text
+    assert "not ranked" in text
+
+
+def test_a_measured_verdict_shows_latency_speedup_and_their_geometric_mean() -> None:
+    timed = Measurement(mean_ms=12.34567, calls=100, batches=5, outside_ms=12.4, policy="events_batch")
+    result = WorkloadResult(
+        "large", VerdictStatus.PASSED, mean_ms=12.34567, speedup=2.5, rel_norm=0.0031, measurement=timed
+    )
+    text = verdict_text(verdict(VerdictStatus.PASSED, workloads=(result,), geomean_speedup=2.5))
+    assert "12.35 ms" in text and "2.5x" in text and "0.0031" in text
+    assert "Geometric mean speedup over the baseline: 2.5" in text
+    assert "Nothing was measured" not in text
+
+
+def test_the_text_is_portable() -> None:
+    text = verdict_text(verdict(VerdictStatus.UNTIMED, seconds={"total": 3.21}))
+    assert "somebodys-host" not in text and "3.21" not in text and "c" * 64 not in text
+
+
+KERNEL = KernelReport(
+    name="gram",
+    num_warps=8,
+    num_stages=3,
+    registers=168,
+    spill_store_bytes=None,
+    spill_load_bytes=None,
+    stack_bytes=0,
+    shared_bytes=98304,
+    tensor_memory_columns=None,
+    instructions={"wgmma": 4, "tma_load": 2, "cp.async": 0},
+    launches=15,
+    source_line=40,
+)
+
+
+def test_compile_report_prints_unknown_for_what_no_tool_read() -> None:
+    report = CompileReport("b200", "sm_100", "3.7.1", (KERNEL,), ("large",), not_compiled=3, warnings=("slow",))
+    text = compile_text(report)
+    assert "Compiles for b200 (sm_100, Triton 3.7.1)" in text
+    row = next(line for line in text.splitlines() if line.startswith("gram:40"))
+    assert "unknown" in row and "98,304" in row and "2 tma_load, 4 wgmma" in row and "cp.async" not in row
+    assert "3 autotuner configuration(s) were left out" in text
+    assert "warning: slow" in text
+
+
+def test_a_compile_error_is_the_first_thing_said() -> None:
+    report = CompileReport("b200", "sm_100", "3.7.1", (), (), error="shared memory: 300000 of 232448 bytes")
+    assert compile_text(report).startswith("Does not compile for b200 (sm_100, Triton 3.7.1): shared memory: 300000")
+
+
+def test_scripts_find_the_promised_keys_and_can_rebuild_the_verdict() -> None:
+    original = verdict(VerdictStatus.INCORRECT, workloads=(failed("smoke.small"),))
+    data = verdict_data(original)
+    assert {"status", "eligible", "violations", "workloads", "geomean_speedup", "environment"} <= data.keys()
+    assert data["eligible"] is False and data["status"] == "incorrect"
+    assert {"label", "status", "checks", "mean_ms", "speedup", "rel_norm"} <= data["workloads"][0].keys()
+    assert data["workloads"][0]["mean_ms"] is None
+    assert from_data(Verdict, {key: value for key, value in data.items() if key != "eligible"}) == original

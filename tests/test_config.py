@@ -1,0 +1,67 @@
+"""Settings files and the command line become one configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.config import ModelOptions, RunConfig, Settings, read_settings
+from d2k_agent.contract.wire import from_data, to_data
+from d2k_agent.errors import UsageError
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "d2k-agent.toml"
+    path.write_text('model = "openai/x"\nturns = 20\ntimeout = 30\n')
+    config = Settings(turns=5, temperature=0.0).over(read_settings(path)).resolve("muon", "openai/x", ("L1",))
+    assert config.turns == 5
+    assert config.model_options == ModelOptions(timeout_s=30.0, temperature=0.0)
+    assert config.protocol == "default" and config.levels == ("L1",)
+
+
+def test_a_configuration_survives_json() -> None:
+    config = Settings(turns=3, arm="guided", replicate=2).resolve("muon", "scripted/a.json", ("L1", "L2"))
+    assert from_data(RunConfig, to_data(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("modle = 'x'", "unknown key 'modle'"),
+        ("turns = 'many'", "turns must be a whole number, not 'many'"),
+        ("turns = true", "turns must be a whole number"),
+        ("launch_prefix = 'ssh host'", "launch_prefix must be a list of strings"),
+        ("unsafe_no_sandbox = true", "unknown key 'unsafe_no_sandbox'"),
+        ("model = ", "is no TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_path_and_the_reason(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "d2k-agent.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as refusal:
+        read_settings(path)
+    assert complaint in str(refusal.value) and str(path) in str(refusal.value)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d2k-agent.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="no TOML"):
+        read_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (Settings(turns=0), "turns must be greater than 0"),
+        (Settings(timeout=-1.0), "timeout must be greater than 0"),
+        (Settings(timeout=float("nan")), "timeout must be greater than 0"),
+        (Settings(max_tokens=0), "max-tokens must be greater than 0"),
+        (Settings(protocol="fast"), "protocol 'fast' does not exist; choose one of default, paper"),
+        (Settings(device="tpu"), "device 'tpu' does not exist"),
+    ],
+)
+def test_values_that_no_run_can_have_are_refused(settings: Settings, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        settings.resolve("muon", "m", ())
