@@ -1,0 +1,81 @@
+"""Records: what a run is and what happened in it, as files that can be trusted after a crash.
+
+Covers: the run's folder, its record, the append-only event log, and the reader of both. Does not cover: deciding
+anything (agent) or printing anything (reports).
+"""
+
+from d2k_agent.records.events import (
+    Choice,
+    ConversationStarted,
+    EvaluationTook,
+    Event,
+    Measured,
+    Message,
+    ModelCallFailed,
+    ModelCallInterrupted,
+    ModelCallStarted,
+    ModelReplied,
+    Nudged,
+    RunFinished,
+    RunInterrupted,
+    RunResumed,
+    SelectionConfirmed,
+    SelectionMade,
+    StopReason,
+    Submitted,
+    ToolCallInterrupted,
+    ToolCallStarted,
+    ToolFinished,
+    TurnClosed,
+    VerdictReached,
+)
+from d2k_agent.records.folder import RunFolder
+from d2k_agent.records.lock import Driver
+from d2k_agent.records.log import EventLog, read_events
+from d2k_agent.records.run_record import RunRecord
+from d2k_agent.records.totals import Totals, total
+from d2k_agent.records.trace import Submission, Trace, message_of, read_trace, submissions
+from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
+
+__all__ = [
+    "Choice",
+    "ConversationStarted",
+    "Driver",
+    "EvaluationTook",
+    "Event",
+    "EventLog",
+    "Measured",
+    "Message",
+    "ModelCallFailed",
+    "ModelCallInterrupted",
+    "ModelCallStarted",
+    "ModelReplied",
+    "Nudged",
+    "RunFinished",
+    "RunFolder",
+    "RunInterrupted",
+    "RunRecord",
+    "RunResumed",
+    "SelectionConfirmed",
+    "SelectionMade",
+    "StopReason",
+    "Submission",
+    "Submitted",
+    "Times",
+    "ToolCallInterrupted",
+    "ToolCallStarted",
+    "ToolFinished",
+    "Totals",
+    "Trace",
+    "TurnClosed",
+    "VerdictReached",
+    "VerdictRecord",
+    "WorkloadTime",
+    "WorkloadVerdict",
+    "cut",
+    "message_of",
+    "read_events",
+    "read_trace",
+    "submissions",
+    "total",
+]

@@ -1,0 +1,258 @@
+"""The events of a run: one small class each, with a tag. Message bodies stand here, once, and nowhere else.
+
+Covers: what can happen in a run, as records that cannot be wrong. Does not cover: storing them (log.py), or what
+follows from them (trace.py, totals.py, and the agent's journal).
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from d2k_agent.models import Usage
+from d2k_agent.records.verdicts import Times, VerdictRecord
+
+Message = dict[str, Any]
+"""One message of the conversation in the chat form that models take."""
+
+
+class StopReason(enum.StrEnum):
+    """Why a run ended. Each is a budget or a wish, never an error."""
+
+    FINISHED_BY_MODEL = "finished_by_model"
+    """The model answered without a tool call three times in a row."""
+    TURN_LIMIT = "turn_limit"
+    STOP_REQUESTED = "stop_requested"
+    CONTEXT_OVERFLOW = "context_overflow"
+    SCRIPT_ENDED = "script_ended"
+
+
+class _Event(BaseModel):
+    """`seq` (from 1) and `time` are stamped by the log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int = 0
+    time: datetime | None = None
+
+
+class ConversationStarted(_Event):
+    """The fixed beginning of every request: system prompt, first user message and the tools' schemas."""
+
+    type: Literal["conversation_started"] = "conversation_started"
+    messages: list[Message]
+    tools: list[dict[str, Any]]
+
+
+class RunResumed(_Event):
+    """Another process drives the run from here on."""
+
+    type: Literal["run_resumed"] = "run_resumed"
+    pid: int
+
+
+class RunInterrupted(_Event):
+    """The process that drove the run gave up in `node`; the run can be resumed."""
+
+    type: Literal["run_interrupted"] = "run_interrupted"
+    node: str
+    reason: str
+
+
+class ModelCallStarted(_Event):
+    """Request number `call` (from 1) goes out; it belongs to turn `turn` (from 1)."""
+
+    type: Literal["model_call_started"] = "model_call_started"
+    call: int
+    turn: int
+
+
+class ModelReplied(_Event):
+    """The answer to request `call`.
+
+    `message` is what goes back to the model. `repairs` says how it differs from what came: in words, empty where it
+    does not. `refused` maps the ids of tool calls that are not executed to the sentence that the model gets instead.
+    `unknown_attempts` counts attempts without an answer that may have been billed.
+    """
+
+    type: Literal["model_replied"] = "model_replied"
+    call: int
+    turn: int
+    message: Message
+    finish_reason: str | None
+    usage: Usage
+    cost_usd: float | None
+    parameters: dict[str, Any] = {}
+    seconds: float
+    attempts: int = 1
+    unknown_attempts: int = 0
+    repairs: tuple[str, ...] = ()
+    refused: dict[str, str] = {}
+
+
+class ModelCallFailed(_Event):
+    """The provider refused request `call` for good. `overflow`: the conversation no longer fits (nothing is billed)."""
+
+    type: Literal["model_call_failed"] = "model_call_failed"
+    call: int
+    reason: str
+    overflow: bool = False
+
+
+class ModelCallInterrupted(_Event):
+    """Request `call` was in flight when the process died: its usage is unknown, and it is asked again."""
+
+    type: Literal["model_call_interrupted"] = "model_call_interrupted"
+    call: int
+
+
+class Nudged(_Event):
+    """The user message that answers reply `call`, which requested no tool."""
+
+    type: Literal["nudged"] = "nudged"
+    call: int
+    text: str
+
+
+class ToolCallStarted(_Event):
+    """Call number `index` (from 0) of the turn's reply begins."""
+
+    type: Literal["tool_call_started"] = "tool_call_started"
+    turn: int
+    index: int
+    call_id: str
+    name: str
+
+
+class ToolCallInterrupted(_Event):
+    """A tool call was in flight when the process died: it is made again, so its effects may have happened twice."""
+
+    type: Literal["tool_call_interrupted"] = "tool_call_interrupted"
+    turn: int
+    index: int
+    call_id: str
+
+
+class ToolFinished(_Event):
+    """The one result of a tool call, as the model sees it. `executed` is False where nothing was run."""
+
+    type: Literal["tool_finished"] = "tool_finished"
+    turn: int
+    index: int
+    call_id: str
+    name: str
+    status: Literal["ok", "error", "timed_out"]
+    text: str
+    executed: bool = True
+    seconds: float = 0.0
+    data: dict[str, Any] = {}
+
+
+class _OfSubmission(_Event):
+    """The three fields are the submission's key: the same key twice is one submission."""
+
+    turn: int
+    call_id: str
+    sha256: str
+
+
+class Submitted(_OfSubmission):
+    """A candidate was handed in."""
+
+    type: Literal["submitted"] = "submitted"
+
+
+class VerdictReached(_OfSubmission):
+    """What was found on it. No time stands in this event."""
+
+    type: Literal["verdict_reached"] = "verdict_reached"
+    verdict: VerdictRecord
+
+
+class Measured(_OfSubmission):
+    """What was measured on it; absent where nothing was."""
+
+    type: Literal["measured"] = "measured"
+    times: Times
+
+
+class EvaluationTook(_OfSubmission):
+    """How long each step of the checking took, in seconds."""
+
+    type: Literal["evaluation_took"] = "evaluation_took"
+    seconds: dict[str, float]
+
+
+class TurnClosed(_Event):
+    """Every call of the turn's reply has its result. `calls` were requested, `executed` were run."""
+
+    type: Literal["turn_closed"] = "turn_closed"
+    turn: int
+    calls: int
+    executed: int
+
+
+class Choice(BaseModel):
+    """A submission that was chosen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sha256: str
+    turn: int
+    call_id: str
+    geomean_speedup: float | None = None
+
+
+class SelectionMade(_Event):
+    """Which submission stands for the run. Without an eligible one, `provisional` names the last correct, unranked."""
+
+    type: Literal["selection_made"] = "selection_made"
+    selection: Choice | None
+    provisional: Choice | None
+    why: str
+
+
+class SelectionConfirmed(_Event):
+    """The selection was measured again (`confirmed` True or False), or nobody could (None); `note` says which."""
+
+    type: Literal["selection_confirmed"] = "selection_confirmed"
+    sha256: str | None
+    confirmed: bool | None
+    note: str
+
+
+class RunFinished(_Event):
+    """The last event of a run."""
+
+    type: Literal["run_finished"] = "run_finished"
+    stop_reason: StopReason
+    turns: int
+    selection: Choice | None
+    provisional: Choice | None
+
+
+Event = (
+    ConversationStarted
+    | RunResumed
+    | RunInterrupted
+    | ModelCallStarted
+    | ModelReplied
+    | ModelCallFailed
+    | ModelCallInterrupted
+    | Nudged
+    | ToolCallStarted
+    | ToolCallInterrupted
+    | ToolFinished
+    | Submitted
+    | VerdictReached
+    | Measured
+    | EvaluationTook
+    | TurnClosed
+    | SelectionMade
+    | SelectionConfirmed
+    | RunFinished
+)
+TaggedEvent = Annotated[Event, Field(discriminator="type")]

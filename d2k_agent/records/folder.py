@@ -1,0 +1,98 @@
+"""A run's folder: where each file of a run lies.
+
+run.json            what the run is, written once          events.jsonl       what happened, appended
+checkpoint.sqlite   where the state machine stands         candidates/        <sha256>.py, each text once
+workspace/          the agent's files                      driver.lock        which process drives the run
+stop                present when somebody asked the run to end
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from d2k_agent.errors import MachineError, UsageError
+from d2k_agent.records.files import write_atomically, writing
+from d2k_agent.records.lock import Driver, current_driver, driving
+from d2k_agent.records.run_record import FORMAT, RunRecord
+
+
+class RunFolder:
+    """The folder of one run. Nothing is read or written before a method is called."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run_json = path / "run.json"
+        self.events = path / "events.jsonl"
+        self.checkpoint = path / "checkpoint.sqlite"
+        self.workspace = path / "workspace"
+        self.candidates = path / "candidates"
+        self._lock = path / "driver.lock"
+        self._stop = path / "stop"
+
+    @classmethod
+    def create(cls, path: Path, record: RunRecord) -> RunFolder:
+        """Make the folder of a new run. Raises UsageError when there is a run already."""
+        folder = cls(path)
+        if folder.run_json.exists():
+            raise UsageError(f"{path} holds a run already; resume it with `d2k-agent resume {path}`, or name another")
+        with writing(path):
+            folder.workspace.mkdir(parents=True, exist_ok=True)
+            folder.candidates.mkdir(exist_ok=True)
+        write_atomically(folder.run_json, record.model_dump_json(indent=2).encode() + b"\n")
+        return folder
+
+    @property
+    def exists(self) -> bool:
+        """True when a run lies here."""
+        return self.run_json.is_file()
+
+    def read_record(self) -> RunRecord:
+        """run.json. Raises UsageError when this is no run's folder, MachineError when the file is damaged."""
+        try:
+            text = self.run_json.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(f"{self.path} is no run's folder (no run.json); see `d2k-agent runs list`") from None
+        try:
+            return RunRecord.model_validate_json(text)
+        except ValidationError as problem:
+            what = problem.errors()[0]
+            raise MachineError(
+                f"{self.run_json} cannot be read ({what['msg']} at {'.'.join(map(str, what['loc']))}; this version "
+                f"reads format {FORMAT}); restore it, or use the version that wrote it"
+            ) from None
+
+    def drive(self) -> AbstractContextManager[Driver]:
+        """Hold the run while driving it. Raises UsageError naming the process that drives it already."""
+        return driving(self._lock, self.path)
+
+    def driver(self) -> Driver | None:
+        """The process that drives the run now."""
+        return current_driver(self._lock)
+
+    def request_stop(self) -> None:
+        """Ask the run to end with a selection after the step in flight."""
+        write_atomically(self._stop, b"")
+
+    def stop_requested(self) -> bool:
+        """True when somebody asked the run to end."""
+        return self._stop.exists()
+
+    def store_candidate(self, source: str) -> str:
+        """Keep a candidate's text, once, and return its sha256."""
+        data = source.encode("utf-8", "surrogatepass")
+        name = hashlib.sha256(data).hexdigest()
+        path = self.candidates / f"{name}.py"
+        if not path.exists():
+            write_atomically(path, data)
+        return name
+
+    def candidate(self, sha256: str) -> str:
+        """The text of a stored candidate. Raises UsageError when there is none of that name."""
+        try:
+            return (self.candidates / f"{sha256}.py").read_bytes().decode("utf-8", "surrogatepass")
+        except FileNotFoundError:
+            raise UsageError(f"{self.path} holds no candidate {sha256}; `d2k-agent trace show` names them") from None

@@ -1,0 +1,49 @@
+"""run.json: what a run is. Written once when the run begins; what happens in it stands in the event log."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from d2k_agent.config import RunConfig
+
+FORMAT = 1
+
+
+class RunRecord(BaseModel):
+    """One run's identity and circumstances.
+
+    `workloads` are the labels of every registered workload: a candidate is eligible when it was measured on all of
+    them. `staged` maps the names of the files that the agent was given to their sha256. `isolation` is the class of
+    the tools' sandbox and its details. `versions` names what decides results (d2k-agent, python, torch, triton ...).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    run_id: str
+    created: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    config: RunConfig
+    task_slug: str
+    task_digest: str
+    workloads: tuple[str, ...]
+    staged: dict[str, str] = {}
+    isolation: dict[str, Any] = {}
+    versions: dict[str, str] = {}
+
+    @property
+    def arm(self) -> str | None:
+        """The run's arm of a study, None outside of one."""
+        return self.config.arm
+
+    @property
+    def pair(self) -> str | None:
+        """The pair of runs that differ in guidance alone, None outside of one."""
+        return self.config.pair
+
+    @property
+    def replicate(self) -> int | None:
+        """The repetition's number, None outside of a study."""
+        return self.config.replicate

@@ -1,0 +1,63 @@
+"""Tokens and cost of a run. What nobody counted stays unknown, and a sum with a gap says that it is a lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from d2k_agent.models import Usage
+from d2k_agent.records.events import Event, ModelCallFailed, ModelCallInterrupted, ModelReplied
+
+BUCKETS = ("uncached_input", "cache_write", "cache_read", "output")
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over a run's model calls.
+
+    A bucket is None when no call reported it. `lower_bound` is True when a call's usage is unknown, because its
+    provider did not report it, or because the call was interrupted or had attempts without an answer; `usage` is then
+    less than or equal to the truth. `cost_lower_bound` says the same of `cost_usd`. `seconds` is time spent waiting.
+    """
+
+    usage: Usage
+    cost_usd: float | None
+    replies: int
+    unknown_calls: int
+    lower_bound: bool
+    cost_lower_bound: bool
+    seconds: float
+
+
+def total(events: Iterable[Event]) -> Totals:
+    """Add up what `events` say of the model's calls."""
+    replies: list[ModelReplied] = []
+    lost = 0
+    for event in events:
+        if isinstance(event, ModelReplied):
+            replies.append(event)
+            lost += event.unknown_attempts
+        elif isinstance(event, ModelCallInterrupted) or (isinstance(event, ModelCallFailed) and not event.overflow):
+            lost += 1
+    sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning")}
+    unknown = lost + sum(1 for reply in replies if not reply.usage.known)
+    unpriced = lost + sum(1 for reply in replies if reply.cost_usd is None)
+    return Totals(
+        usage=Usage(**sums),
+        cost_usd=_sum_cost(reply.cost_usd for reply in replies),
+        replies=len(replies),
+        unknown_calls=unknown,
+        lower_bound=unknown > 0,
+        cost_lower_bound=unpriced > 0,
+        seconds=sum(reply.seconds for reply in replies),
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _sum_cost(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,139 @@
+"""A recorded run, read back. A reader needs this module and the folder, nothing else.
+
+Covers: the events of a run and what they say together (submissions, the conversation, totals). Does not cover:
+driving a run, or how any of it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from d2k_agent.contract import VerdictStatus
+from d2k_agent.records.events import (
+    ConversationStarted,
+    Event,
+    Measured,
+    Message,
+    ModelReplied,
+    Nudged,
+    RunFinished,
+    Submitted,
+    ToolFinished,
+    TurnClosed,
+    VerdictReached,
+)
+from d2k_agent.records.folder import RunFolder
+from d2k_agent.records.log import check_sequence, read_events
+from d2k_agent.records.run_record import RunRecord
+from d2k_agent.records.totals import Totals, total
+from d2k_agent.records.verdicts import Times, VerdictRecord
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A candidate handed in at a turn, with what was found and what was measured (`times` None: nothing was)."""
+
+    turn: int
+    call_id: str
+    sha256: str
+    verdict: VerdictRecord
+    times: Times | None
+
+    def __post_init__(self) -> None:
+        if self.verdict.status is VerdictStatus.PASSED and not self.registered <= self.measured:
+            missing = ", ".join(sorted(self.registered - self.measured))
+            raise ValueError(f"submission of turn {self.turn} passed without a measurement of {missing}")
+
+    @property
+    def registered(self) -> frozenset[str]:
+        """Labels of the registered workloads that the verdict covers."""
+        return frozenset(item.label for item in self.verdict.workloads if item.registered)
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """Labels of the workloads that have a measurement."""
+        return frozenset(item.label for item in self.times.workloads) if self.times else frozenset()
+
+    @property
+    def geomean_speedup(self) -> float | None:
+        """The candidate's score against the baseline, None unless everything was measured."""
+        return self.times.geomean_speedup if self.times and self.verdict.status is VerdictStatus.PASSED else None
+
+
+def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:
+    """The submissions in order. One that ran twice (same turn, call and candidate) counts once."""
+    parts: dict[tuple[int, str, str], list[Event]] = {}
+    for event in events:
+        if isinstance(event, Submitted):
+            parts[event.turn, event.call_id, event.sha256] = []
+        elif isinstance(event, VerdictReached | Measured):
+            parts.setdefault((event.turn, event.call_id, event.sha256), []).append(event)
+    found = []
+    for (turn, call_id, sha256), own in parts.items():
+        verdict = next((item.verdict for item in own if isinstance(item, VerdictReached)), None)
+        times = next((item.times for item in own if isinstance(item, Measured)), None)
+        if verdict is not None:
+            found.append(Submission(turn, call_id, sha256, verdict, times))
+    return tuple(found)
+
+
+def message_of(event: Event) -> tuple[Message, ...]:
+    """What `event` adds to the end of the conversation: the one place that says so, for the loop and for readers."""
+    match event:
+        case ConversationStarted():
+            return tuple(event.messages)
+        case ModelReplied():
+            return (event.message,)
+        case ToolFinished():
+            return ({"role": "tool", "tool_call_id": event.call_id, "content": event.text},)
+        case Nudged():
+            return ({"role": "user", "content": event.text},)
+        case _:
+            return ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One run: its record and its events, in order."""
+
+    run: RunRecord
+    events: tuple[Event, ...]
+
+    @cached_property
+    def submissions(self) -> tuple[Submission, ...]:
+        """Every submission, once."""
+        return submissions(self.events)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Tokens, cost and time of the model's calls."""
+        return total(self.events)
+
+    @property
+    def turns(self) -> int:
+        """Turns that were completed."""
+        return sum(1 for event in self.events if isinstance(event, TurnClosed))
+
+    @property
+    def finished(self) -> RunFinished | None:
+        """The run's last event, None while it is not over."""
+        return next((event for event in reversed(self.events) if isinstance(event, RunFinished)), None)
+
+    def messages(self) -> list[Message]:
+        """The whole conversation."""
+        return [message for event in self.events for message in message_of(event)]
+
+
+def read_trace(folder: Path) -> Trace:
+    """Read the run in `folder`, also while it is being written.
+
+    Raises UsageError when there is no run, MachineError when its files are damaged.
+    """
+    run = RunFolder(folder)
+    record = run.read_record()
+    events = read_events(run.events)[0] if run.events.exists() else []
+    check_sequence(run.events, events)
+    return Trace(record, tuple(events))

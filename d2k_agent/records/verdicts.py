@@ -1,0 +1,145 @@
+"""A verdict cut in two: what was found, and what was measured.
+
+Covers: the record of a verdict without any time in it, the record of its times, and the cut. The cut is what keeps a
+judge blind: whoever builds its input from VerdictRecord cannot leak a runtime. Does not cover: who is eligible.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from d2k_agent.contract import Check, Environment, Measurement, Verdict, VerdictStatus, Violation
+from d2k_agent.contract.wire import to_data
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WorkloadVerdict(_Record):
+    """What was found on one workload. Nothing here speaks of time."""
+
+    label: str
+    status: VerdictStatus
+    checks: tuple[Check, ...] = ()
+    registered: bool = True
+    rel_norm: float | None = None
+    message: str = ""
+
+
+class VerdictRecord(_Record):
+    """What was found on one candidate. `compile_report` is the contract's CompileReport as data, less its duration."""
+
+    status: VerdictStatus
+    candidate_sha256: str
+    message: str
+    environment: Environment
+    violations: tuple[Violation, ...] = ()
+    workloads: tuple[WorkloadVerdict, ...] = ()
+    compile_report: dict[str, Any] | None = None
+    peak_memory_bytes: int | None = None
+    seed_commitment: str = ""
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _possible(self) -> VerdictRecord:
+        if (self.status is VerdictStatus.RULE_VIOLATION) != bool(self.violations):
+            raise ValueError(f"a {self.status} verdict with {len(self.violations)} violations cannot be")
+        registered = [item.status for item in self.workloads if item.registered]
+        if self.status is VerdictStatus.PASSED and set(registered) != {VerdictStatus.PASSED}:
+            raise ValueError("a passed verdict passed on every registered workload")
+        return self
+
+
+class WorkloadTime(_Record):
+    """What was measured on one workload. `speedup` is the baseline's latency over the candidate's, None if unknown."""
+
+    label: str
+    measurement: Measurement
+    speedup: float | None = None
+    message: str = ""
+
+
+class Times(_Record):
+    """All that was measured in one evaluation, and what was said about it."""
+
+    workloads: tuple[WorkloadTime, ...]
+    geomean_speedup: float | None = None
+    message: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Cut(_Record):
+    """The parts of one verdict. `times` is None when nothing was measured; `seconds` are durations of the checking."""
+
+    verdict: VerdictRecord
+    times: Times | None
+    seconds: dict[str, float]
+
+
+def cut(verdict: Verdict) -> Cut:
+    """Cut `verdict` into what was found and what was measured; numbers that are not finite become None.
+
+    The words of a verdict that holds a measurement may tell it: they go with the measurements.
+    """
+    measured = [result for result in verdict.workloads if result.measurement is not None]
+    words = not measured
+    report = None if verdict.compile_report is None else _finite(to_data(verdict.compile_report))
+    seconds = dict(verdict.seconds)
+    if report is not None:
+        seconds.setdefault("compile_report", report.pop("seconds"))
+    found = VerdictRecord(
+        status=verdict.status,
+        candidate_sha256=verdict.candidate_sha256,
+        message=verdict.message if words else "",
+        environment=verdict.environment,
+        violations=verdict.violations,
+        workloads=tuple(
+            WorkloadVerdict(
+                label=result.label,
+                status=result.status,
+                checks=tuple(_finite_check(check) for check in result.checks),
+                registered=result.registered,
+                rel_norm=_finite(result.rel_norm),
+                message="" if result.measurement else result.message,
+            )
+            for result in verdict.workloads
+        ),
+        compile_report=report,
+        peak_memory_bytes=verdict.peak_memory_bytes,
+        seed_commitment=verdict.seed_commitment,
+        notes=verdict.notes if words else (),
+    )
+    return Cut(verdict=found, times=_times(verdict) if measured else None, seconds=_finite(seconds))
+
+
+def _times(verdict: Verdict) -> Times:
+    return Times(
+        workloads=tuple(
+            WorkloadTime(
+                label=result.label, measurement=result.measurement, speedup=result.speedup, message=result.message
+            )
+            for result in verdict.workloads
+            if result.measurement is not None
+        ),
+        geomean_speedup=verdict.geomean_speedup,
+        message=verdict.message,
+        notes=verdict.notes,
+    )
+
+
+def _finite_check(check: Check) -> Check:
+    return Check(check.output, check.gate, _finite(check.value), _finite(check.limit), check.passed, check.message)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value
