@@ -5,6 +5,8 @@
     ├── MachineError    (3)  a broken machine: disk full, evaluator gone, no sandbox; never scored
     │   └── EvaluatorError   the evaluator died or answered nonsense
     └── ModelError      (3)  the provider failed for good: the run stays resumable
+        ├── ContextOverflow      the conversation no longer fits: never retried, ends the run with its best submission
+        └── ScriptEnded          a scripted or recorded model has no reply left
 
 A wrong kernel is a Verdict, a wrong tool call is a ToolResult, a spent budget is a StopReason: none is raised.
 """
@@ -32,3 +34,11 @@ class EvaluatorError(MachineError):
 
 class ModelError(D2KError):
     """The model could not be asked. The run can be resumed."""
+
+
+class ContextOverflow(ModelError):
+    """The conversation is longer than the model can read; asking again cannot help."""
+
+
+class ScriptEnded(ModelError):
+    """A scripted or recorded model was asked for a reply beyond its last one."""

@@ -1,0 +1,125 @@
+"""What a provider's failure means: it may pass, the operator must act, or the conversation has grown too long.
+
+The one place where foreign exceptions are translated. Judges an exception by its status code, headers and text, so
+that it needs no provider library; every text that leaves is masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from d2k_agent.errors import ContextOverflow, D2KError, ModelError, UsageError
+from d2k_agent.models.retry import Passing
+
+_TOO_LONG = re.compile(
+    r"maximum context length|context[ _](?:length|window|size|limit)|prompt is too long|input is too long"
+    r"|request_too_large|too large for model",
+    re.IGNORECASE,
+)
+_NO_CREDIT = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+_KEY_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_SECRET = re.compile(r"\b(?:sk|gsk|xai|hf|pplx|r8)[-_][\w-]{8,}|\bAIza[\w-]{20,}|(?<=[Bb]earer )[\w.-]{8,}")
+_NEVER_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "PoolTimeout")
+
+
+class Mask:
+    """Takes keys out of a text: the known ones by value, others by their usual shape."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        named = [(value, name) for name, value in keys.items() if _KEY_NAME.search(name) and len(value) >= 6]
+        self._keys = sorted(named, key=lambda pair: -len(pair[0]))
+
+    def __call__(self, text: str) -> str:
+        """`text` with every key replaced by the name of its variable, or by `<key>`."""
+        for value, name in self._keys:
+            text = text.replace(value, f"<{name}>")
+        return _SECRET.sub("<key>", text)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Translates the failures of one model. `key_names` says which variables hold its key, in words."""
+
+    model: str
+    key_names: str
+    server: str | None
+    mask: Mask
+
+    def __call__(self, error: Exception) -> Passing | D2KError:
+        """A failure that may pass, or the exception to raise."""
+        status, text = getattr(error, "status_code", None), self.mask(str(error))[:600]
+        if type(error).__name__ == "ContextWindowExceededError" or status == 413:
+            return self._too_long(text)
+        if status in (400, 422) and _TOO_LONG.search(text):
+            return self._too_long(text)
+        if status == 402 or (status in (400, 429) and _NO_CREDIT.search(f"{text} {getattr(error, 'body', '')}")):
+            return UsageError(f"the account for {self.model} has no credit left ({text}); add some and resume the run")
+        if status in (401, 403, 404):
+            return self._refused(status, text)
+        if type(error).__name__ == "UnsupportedParamsError":
+            return UsageError(f"{self.model} does not take an option that was given ({text}); leave that option out")
+        if status in (408, 409, 425, 429) or (isinstance(status, int) and status >= 500):
+            return Passing(self._reason(status, error, text), _asked_wait_s(error), _maybe_billed(error, status))
+        kind = type(error).__name__
+        return ModelError(f"{self.model} could not be asked ({kind}: {text}); when that is mended, resume the run")
+
+    def _too_long(self, text: str) -> D2KError:
+        return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")
+
+    def _refused(self, status: int, text: str) -> D2KError:
+        if status == 404:
+            where = f"the server {self.server} has" if self.server else "the provider has"
+            return UsageError(f"{where} no model {self.model!r} ({text}); check the name given with --model")
+        verb = "does not accept the key" if status == 401 else "does not let the key use this model"
+        return UsageError(f"{self.model}: the provider {verb} ({text}); set {self.key_names} to a key that is valid")
+
+    def _reason(self, status: int | None, error: Exception, text: str) -> str:
+        if any(type(cause).__name__ in _NEVER_SENT for cause in _causes(error)):
+            return (
+                f"no connection to {self.server or 'the provider'} for {self.model}: see that it runs and is reachable"
+            )
+        words = {408: "did not answer in time", 429: "is rate limited"}.get(status or 0, f"failed with status {status}")
+        return f"{self.model} {words} ({text})"
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    for _ in range(10):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _maybe_billed(error: Exception, status: int | None) -> bool:
+    """Without an error answer from the provider, and with the request sent, the work may have been done and billed."""
+    if any(type(cause).__name__ in _NEVER_SENT for cause in _causes(error)):
+        return False
+    answered = bool(_headers(error)) and status != 408
+    return not answered or type(error).__name__ == "APIConnectionError"
+
+
+def _headers(error: Exception) -> Mapping[str, Any]:
+    for source in (getattr(error, "litellm_response_headers", None), getattr(error, "response", None)):
+        headers = getattr(source, "headers", source)
+        if headers:
+            return {str(name).lower(): value for name, value in dict(headers).items()}
+    return {}
+
+
+def _asked_wait_s(error: Exception) -> float | None:
+    """Seconds that the provider asked to wait, from any of the three forms in use. A date counts from its own clock."""
+    headers = _headers(error)
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) * unit)
+        except (KeyError, ValueError):
+            continue
+    try:
+        until, now = (parsedate_to_datetime(headers[name]) for name in ("retry-after", "date"))
+        return max(0.0, (until - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None

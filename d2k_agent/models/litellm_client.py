@@ -1,0 +1,201 @@
+"""Any provider's model by its LiteLLM name. The only file that names litellm, which is loaded with the first model.
+
+Covers: one request, its translation to a ModelReply, and the check of name and key before any request. Does not
+cover: streaming, price files, models without tool calls. litellm decides when it is imported whether it fetches
+price tables from the network, and reads that from the process's environment: `_load` writes those variables, for
+the whole process. Nothing here reads the environment; litellm itself does, for keys that it was not given.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from d2k_agent.config import ModelOptions
+from d2k_agent.errors import UsageError
+from d2k_agent.models.conversation import accepted_message, cache_points, outgoing_messages
+from d2k_agent.models.faults import Judge, Mask
+from d2k_agent.models.protocol import Message, ModelReply
+from d2k_agent.models.retry import RetryPolicy, ask_with_retry
+from d2k_agent.models.usage import Usage, usage_from_report
+
+_ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
+    "HF_HUB_OFFLINE": "1",
+}
+_CACHES_WHERE_TOLD = ("anthropic", "bedrock", "openrouter", "vertex_ai", "azure_ai")
+"""Providers of Claude models. They cache nothing without marked messages; everybody else caches by itself."""
+_NOT_PARAMETERS = {"messages", "system", "system_instruction", "contents", "input", "instructions", "tools"}
+
+
+class LiteLLMModel:
+    """One model of one provider.
+
+    `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
+    every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
+    Raises UsageError when the name is no model's or a key is missing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: ModelOptions | None = None,
+        keys: Mapping[str, str] | None = None,
+        *,
+        policy: RetryPolicy | None = None,
+        wait: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+        notice: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.name = name
+        self._options = options or ModelOptions()
+        self._policy = policy or RetryPolicy()
+        self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
+        self._mask = Mask(keys or {})
+        self._litellm = _load()
+        self._bare_name, self._provider = self._provider_of(name)
+        self._api_key, key_names = self._find_key(keys or {})
+        self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
+        """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""
+        began, sent = self._clock(), dict[str, Any]()
+        request = self._request(messages, tools, sent)
+        answer = ask_with_retry(
+            lambda: self._litellm.completion(**request),
+            self._judge,
+            self._policy,
+            self._wait,
+            self._jitter,
+            self._notice,
+        )
+        choice = answer.value.choices[0] if answer.value.choices else None
+        usage = self._usage(answer.value)
+        return ModelReply(
+            message=accepted_message(choice and choice.message.model_dump(exclude_none=True), messages),
+            finish_reason=choice and choice.finish_reason,
+            usage=usage,
+            cost_usd=self._cost_usd(answer.value, usage),
+            parameters=self._parameters(sent),
+            seconds=self._clock() - began,
+            attempts=answer.attempts,
+            unknown_attempts=answer.unknown_attempts,
+        )
+
+    @property
+    def _claude(self) -> bool:
+        return self._provider in _CACHES_WHERE_TOLD and "claude" in self._bare_name.lower()
+
+    def _provider_of(self, name: str) -> tuple[str, str]:
+        try:
+            bare_name, provider, *_ = self._litellm.get_llm_provider(name)
+        except self._litellm.exceptions.BadRequestError:
+            raise UsageError(
+                f"no provider is known for the model {name!r}; give PROVIDER/NAME, for example anthropic/claude-..., "
+                "or openai/NAME with --api-base for a server of your own"
+            ) from None
+        return str(bare_name), str(provider)
+
+    def _find_key(self, keys: Mapping[str, str]) -> tuple[str | None, str]:
+        """The key to send (None: litellm finds it, or none is needed), and the variables that hold it, in words."""
+        missing = self._missing()
+        any_of = [name for name in missing if name.endswith(("_KEY", "_TOKEN"))]
+        key = next((keys[name] for name in any_of if keys.get(name)), None)
+        names = " or ".join(any_of) or f"{self._provider.upper()}_API_KEY"
+        if key is None and missing and self._options.api_base:
+            key = "none"  # a server of one's own mostly wants no key, but the client library wants one
+        still = self._missing(api_key=key) if key else missing
+        if still and not self._options.api_base:
+            wanted = names if any_of == still else ", ".join(still)
+            raise UsageError(f"no key for {self.name}: set {wanted}, then run the command again")
+        return key, names
+
+    def _missing(self, **given: str | None) -> list[str]:
+        found = self._litellm.validate_environment(self.name, api_base=self._options.api_base, **given)
+        return [] if found["keys_in_environment"] else list(found["missing_keys"])
+
+    def _request(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], sent: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Arguments of the call. `sent` is filled with the body that really leaves, once it does."""
+        wishes = {
+            name: getattr(self._options, name)
+            for name in ("max_tokens", "temperature", "reasoning_effort")
+            if getattr(self._options, name) is not None
+        }
+        request = {
+            "model": self.name,
+            "messages": outgoing_messages(messages),
+            "timeout": self._options.timeout_s,
+            "max_retries": 0,
+            "api_key": self._api_key,
+            "api_base": self._options.api_base,
+            "logger_fn": lambda details: _note_body(details, sent),
+            **wishes,
+        }
+        if tools:
+            request["tools"] = [dict(tool) for tool in tools]
+        if self._options.api_base:
+            request["allowed_openai_params"] = list(wishes)  # the server's owner knows better than a table
+        if self._claude:
+            points = cache_points(messages)
+            request["cache_control_injection_points"] = [{"location": "message", "index": at} for at in points]
+        return request
+
+    def _usage(self, response: Any) -> Usage:
+        report = getattr(response, "usage", None)
+        report = report.model_dump() if report is not None else {}
+        if self._claude:
+            # This API counts no reasoning; litellm puts a local tokenizer's estimate there.
+            report["completion_tokens_details"] = None
+        return usage_from_report(report)
+
+    def _cost_usd(self, response: Any, usage: Usage) -> float | None:
+        """The price of the reply by litellm's bundled table; None where the usage or the model is not known."""
+        names = (self.name, self._bare_name, f"{self._provider}/{self._bare_name}")
+        if not usage.known or not any(name in self._litellm.model_cost for name in names):
+            return None
+        if usage.output == response.usage.completion_tokens:
+            cost = response._hidden_params.get("response_cost")  # noqa: SLF001 - where litellm documents it
+            return None if cost is None else float(cost)
+        inputs = (usage.uncached_input or 0) + (usage.cache_write or 0) + (usage.cache_read or 0)
+        parts = self._litellm.cost_per_token(
+            model=self._bare_name,
+            custom_llm_provider=self._provider,
+            prompt_tokens=inputs,
+            completion_tokens=usage.output,
+            cache_read_input_tokens=usage.cache_read,
+            cache_creation_input_tokens=usage.cache_write,
+        )
+        return float(sum(parts))
+
+    def _parameters(self, sent: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: value for key, value in sent.items() if key not in _NOT_PARAMETERS and value not in (None, {}, [])}
+        masked: dict[str, Any] = json.loads(self._mask(json.dumps(kept, default=str)))
+        return masked
+
+
+def _note_body(details: Mapping[str, Any], sent: dict[str, Any]) -> None:
+    body = (details.get("additional_args") or {}).get("complete_input_dict")
+    if isinstance(body, (str, bytes)):
+        body = json.loads(body)
+    if isinstance(body, Mapping):
+        sent.clear()
+        sent.update(body)
+
+
+def _load() -> Any:
+    """litellm, told to fetch nothing and to print nothing of its own."""
+    os.environ.update(_ENVIRONMENT)
+    import litellm
+
+    litellm.suppress_debug_info = True
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm

@@ -1,0 +1,84 @@
+"""The one retry layer: back-off with jitter, the provider's own Retry-After, a bounded number of attempts.
+
+Covers: when to ask again and how long to wait. Does not cover: what a failure means (faults).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from d2k_agent.errors import D2KError, ModelError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Waits double from `first_wait_s` to `longest_wait_s`; a provider may ask for up to `longest_asked_s`."""
+
+    attempts: int = 8
+    first_wait_s: float = 1.0
+    longest_wait_s: float = 60.0
+    longest_asked_s: float = 900.0
+
+
+@dataclass(frozen=True)
+class Passing:
+    """A failure that may pass. `after_s` is how long the provider asked to wait, None where it did not say.
+
+    `maybe_billed` is True where the provider may have done the work although no answer came.
+    """
+
+    reason: str
+    after_s: float | None = None
+    maybe_billed: bool = False
+
+
+@dataclass(frozen=True)
+class Attempted(Generic[T]):
+    """What came of it, after how many attempts, and how many of them may have been billed without an answer."""
+
+    value: T
+    attempts: int
+    unknown_attempts: int
+
+
+def ask_with_retry(
+    ask: Callable[[], T],
+    judge: Callable[[Exception], Passing | D2KError],
+    policy: RetryPolicy,
+    wait: Callable[[float], None],
+    jitter: Callable[[], float],
+    notice: Callable[[str], None],
+) -> Attempted[T]:
+    """Ask until an answer comes. `wait` takes seconds, `jitter` gives a number in [0, 1), `notice` a line to show.
+
+    Raises what `judge` makes of a failure that cannot pass, and ModelError when the attempts are used up.
+    """
+    unknown = 0
+    for attempt in itertools.count(1):
+        try:
+            return Attempted(ask(), attempt, unknown)
+        except Exception as error:  # noqa: BLE001 - a provider's library raises what it likes; judge translates it
+            fault = judge(error)
+        if isinstance(fault, D2KError):
+            raise fault from None  # the foreign exception may hold a key
+        unknown += fault.maybe_billed
+        if attempt >= policy.attempts:
+            raise ModelError(f"{fault.reason}; gave up after {attempt} attempts: resume the run when it answers again")
+        if fault.after_s is not None and fault.after_s > policy.longest_asked_s:
+            raise ModelError(f"{fault.reason}; it asks to wait {fault.after_s:.0f} s: resume the run after that")
+        seconds = _pause(policy, attempt, fault.after_s, jitter())
+        notice(f"{fault.reason}; attempt {attempt + 1} of {policy.attempts} in {seconds:.0f} s")
+        wait(seconds)
+    raise AssertionError("an endless loop ended")
+
+
+def _pause(policy: RetryPolicy, attempt: int, asked_s: float | None, jitter: float) -> float:
+    """Seconds until the next attempt: never less than asked for, and spread so that runs do not return together."""
+    if asked_s is not None:
+        return asked_s + jitter * policy.first_wait_s
+    return min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** (attempt - 1)) * (0.5 + 0.5 * jitter)

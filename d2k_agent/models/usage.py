@@ -1,0 +1,73 @@
+"""Token usage of one reply in four disjoint buckets, and how a provider's report becomes that.
+
+Covers: the record, and the normalisation of the usage object that LiteLLM returns. Does not cover: prices, totals
+over a run (records), or estimates: a count that no provider reported is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+READ_FIELDS = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
+WRITE_FIELDS = ("cache_creation_tokens", "cache_write_tokens", "cache_creation_input_tokens")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one reply. The first four are disjoint; `reasoning` is a part of `output`. None means unknown."""
+
+    uncached_input: int | None
+    cache_write: int | None
+    cache_read: int | None
+    output: int | None
+    reasoning: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("uncached_input", "cache_write", "cache_read", "output", "reasoning"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} is a number of tokens, not {value}")
+        if self.reasoning is not None and (self.output is None or self.reasoning > self.output):
+            raise ValueError(f"reasoning ({self.reasoning}) is a part of output ({self.output})")
+
+    @classmethod
+    def unknown(cls) -> Usage:
+        """The usage of a reply that nobody counted."""
+        return cls(None, None, None, None, None)
+
+    @property
+    def known(self) -> bool:
+        """True when all four buckets are known."""
+        return None not in (self.uncached_input, self.cache_write, self.cache_read, self.output)
+
+
+def usage_from_report(report: Mapping[str, Any] | None) -> Usage:
+    """The buckets of a usage report in LiteLLM's form, where `prompt_tokens` includes cached reads and writes.
+
+    No request has an empty prompt: a report without prompt tokens is no report. A provider that names no cached
+    tokens is taken at its word, all of the prompt was uncached. Where reads and writes exceed the prompt, the
+    prompt cannot include them and is itself the uncached part.
+    """
+    report = report or {}
+    prompt, completion = _count(report, "prompt_tokens"), _count(report, "completion_tokens")
+    if not prompt or completion is None:
+        return Usage.unknown()
+    details = report.get("prompt_tokens_details") or {}
+    read = max((_count(source, name) or 0 for source in (details, report) for name in READ_FIELDS), default=0)
+    write = max((_count(source, name) or 0 for source in (details, report) for name in WRITE_FIELDS), default=0)
+    uncached = prompt - read - write if read + write <= prompt else prompt
+    reasoning = _count(report.get("completion_tokens_details") or {}, "reasoning_tokens")
+    return Usage(uncached, write, read, _output(report, prompt, completion, reasoning or 0), reasoning)
+
+
+def _output(report: Mapping[str, Any], prompt: int, completion: int, reasoning: int) -> int:
+    """All output tokens. Some providers count reasoning beside the completion: the total then says so."""
+    outside = _count(report, "total_tokens") == prompt + completion + reasoning
+    return completion + reasoning if outside or reasoning > completion else completion
+
+
+def _count(source: Mapping[str, Any], name: str) -> int | None:
+    value = source.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
