@@ -1,0 +1,20 @@
+"""Inputs of one Muon workload: standard normal matrices in bfloat16."""
+
+import torch
+
+_DEFAULTS = {"batch_size": 32, "M": 2048, "N": 5464, "steps": 5, "seed": 42, "device": "cuda"}
+
+
+def get_inputs(config=None):
+    """Return [G, steps] for a workload of config.json; `batch` and `K` are accepted for `batch_size` and `N`."""
+    given = dict(config or {})
+    if "batch" in given:
+        given.setdefault("batch_size", given["batch"])
+    if "K" in given:
+        given["N"] = given["K"]
+    values = {**_DEFAULTS, **given}
+    device = torch.device(values["device"])
+    generator = torch.Generator(device=device).manual_seed(int(values["seed"]))
+    shape = (values["batch_size"], values["M"], values["N"])
+    G = torch.randn(shape, generator=generator, dtype=torch.bfloat16, device=device)
+    return [G, values["steps"]]
