@@ -5,17 +5,22 @@ evaluator on the GPU machine and by the sandbox around the agent's tools. Does n
 and what is measured inside.
 """
 
+from __future__ import annotations
+
 from d2k_agent.isolation.confinement import Policy, confine, hide_process
 from d2k_agent.isolation.landlock import landlock_abi
-from d2k_agent.isolation.processes import become_subreaper, descendants, end_descendants
-from d2k_agent.isolation.toolchain import toolchain_paths
+from d2k_agent.isolation.processes import become_subreaper, descendants, end_descendants, end_with_parent
+from d2k_agent.isolation.toolchain import Toolchain, find_toolchain, toolchain_paths
 
 __all__ = [
     "Policy",
+    "Toolchain",
     "become_subreaper",
     "confine",
     "descendants",
     "end_descendants",
+    "end_with_parent",
+    "find_toolchain",
     "hide_process",
     "landlock_abi",
     "toolchain_paths",

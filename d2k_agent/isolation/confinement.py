@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 
 from d2k_agent.isolation import kernel, landlock, mounts, seccomp
 
@@ -38,7 +39,7 @@ def confine(policy: Policy) -> tuple[str, ...]:
     """
     _refuse_threads()
     for path in policy.write:
-        if not os.path.exists(path):
+        if not Path(path).exists():
             raise OSError(f"landlock: writable path {path} does not exist; create it first")
     protected = seccomp.ancestors_of_this_process()
     measures = [*_own_network(), *_read_only_mounts(policy), "no_new_privs"]
@@ -58,7 +59,7 @@ def hide_process() -> None:
 
 
 def _refuse_threads() -> None:
-    if len(os.listdir("/proc/self/task")) > 1:
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise OSError("confine: the process has several threads and the measures bind one; fork first, then confine")
 
 

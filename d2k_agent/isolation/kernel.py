@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import platform
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -29,7 +28,7 @@ def _libc() -> ctypes.CDLL:
 
 def machine() -> str:
     """The architecture whose system call numbers apply: `x86_64` or `aarch64`, else whatever the kernel calls it."""
-    return platform.machine()
+    return os.uname().machine
 
 
 def syscall(measure: str, number: int, *arguments: object) -> int:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import stat
 import struct
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from d2k_agent.isolation import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 64, 2048

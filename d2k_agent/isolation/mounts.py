@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from d2k_agent.isolation import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CLONE_NEWNS = 0x00020000
 _MS_BIND, _MS_REC, _MS_SLAVE = 4096, 16384, 1 << 19
@@ -26,7 +30,7 @@ def protect_files(writable: Iterable[str]) -> bool:
     Descriptors that are open already keep their access; the working folder is entered again.
     """
     paths = [os.path.realpath(path) for path in writable]
-    working_folder = os.getcwd()
+    working_folder = Path.cwd()
     try:
         kernel.unshare("mount namespace", _CLONE_NEWNS)
         _mount(None, "/", _MS_REC | _MS_SLAVE)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from d2k_agent.isolation import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 
 def become_subreaper() -> None:
@@ -47,9 +51,9 @@ def end_descendants(pid: int, keep: Collection[int] = (), grace_s: float = 10.0)
 
 def _below(pid: int, keep: Collection[int]) -> list[int]:
     children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and (parent := _living_parent(int(entry))) is not None:
-            children.setdefault(parent, []).append(int(entry))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and (parent := _living_parent(entry)) is not None:
+            children.setdefault(parent, []).append(int(entry.name))
     found: list[int] = []
     front = [pid]
     while front:
@@ -58,11 +62,10 @@ def _below(pid: int, keep: Collection[int]) -> list[int]:
     return found
 
 
-def _living_parent(pid: int) -> int | None:
-    """The parent of `pid`, or None when it has ended."""
+def _living_parent(process: Path) -> int | None:
+    """The parent of the process with this entry in /proc, or None when it has ended."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as status:
-            state, parent = status.read().rpartition(b")")[2].split()[:2]
+        state, parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[:2]
     except (FileNotFoundError, ProcessLookupError):
         return None
     return None if state in (b"Z", b"X") else int(parent)

@@ -12,9 +12,13 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from d2k_agent.isolation import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _NUMBERS: dict[str, tuple[int, int]] = {
@@ -64,15 +68,24 @@ _NUMBERS: dict[str, tuple[int, int]] = {
     "userfaultfd": (323, 282),
 }
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
-_REFUSED = (
-    "add_key bpf fsconfig fsmount fsopen fspick io_uring_enter io_uring_register io_uring_setup kcmp keyctl mount "
-    "mount_setattr move_mount open_by_handle_at open_tree perf_event_open pidfd_getfd pivot_root process_madvise "
-    "process_vm_readv process_vm_writev ptrace request_key setns umount2 unshare userfaultfd"
-).split()
-_AIMED_AT_A_PROCESS = (
-    "kill pidfd_open rt_sigqueueinfo rt_tgsigqueueinfo sched_setaffinity sched_setattr sched_setparam "
-    "sched_setscheduler tgkill tkill"
-).split()
+_AIMED_AT_A_PROCESS = frozenset(
+    {
+        "kill",
+        "pidfd_open",
+        "rt_sigqueueinfo",
+        "rt_tgsigqueueinfo",
+        "sched_setaffinity",
+        "sched_setattr",
+        "sched_setparam",
+        "sched_setscheduler",
+        "tgkill",
+        "tkill",
+    }
+)
+"""Refused where the first argument is a protected process."""
+_ALWAYS_REFUSED = (
+    _NUMBERS.keys() - _AIMED_AT_A_PROCESS - {"clone", "clone3", "connect", "prlimit64", "socket", "socketpair"}
+)
 _NEW_NAMESPACES = 0x7E020000
 _X32_BIT = 0x40000000
 
@@ -99,8 +112,8 @@ def ancestors_of_this_process() -> tuple[int, ...]:
     parent = os.getppid()
     while parent > 1:
         found.append(parent)
-        with open(f"/proc/{parent}/stat", "rb") as status:
-            parent = int(status.read().rpartition(b")")[2].split()[1])
+        status = Path(f"/proc/{parent}/stat").read_bytes()
+        parent = int(status.rpartition(b")")[2].split()[1])
     return tuple(found)
 
 
@@ -127,14 +140,14 @@ def assemble(protected: Collection[int] = (), unix_connect: bool = False) -> byt
 
 
 def _blocks(protected: Collection[int], unix_connect: bool) -> dict[str, Sequence[Instruction]]:
-    blocks: dict[str, Sequence[Instruction]] = {name: [_refuse(errno.EPERM)] for name in _REFUSED}
+    blocks: dict[str, Sequence[Instruction]] = {name: [_refuse(errno.EPERM)] for name in sorted(_ALWAYS_REFUSED)}
     blocks["clone3"] = [_refuse(errno.ENOSYS)]  # its flags lie in memory, unseen here; C libraries fall back to clone
     blocks["clone"] = [_argument(0), (_ANY_BIT, 0, 1, _NEW_NAMESPACES), _refuse(errno.EPERM), _allow()]
     blocks["prlimit64"] = [_argument(0), (_EQUAL, 1, 0, 0), _refuse(errno.EPERM), _allow()]
     blocks["socket"] = blocks["socketpair"] = _socket_block(unix_connect)
     if not unix_connect:
         blocks["connect"] = [_refuse(errno.EPERM)]
-    for name in _AIMED_AT_A_PROCESS:
+    for name in sorted(_AIMED_AT_A_PROCESS):
         blocks[name] = _aim_block(_targets(protected) if name == "kill" else protected)
     return blocks
 

@@ -5,124 +5,135 @@ Everything else stays out of sight: other installed packages, the rest of a chec
 
 from __future__ import annotations
 
-import glob
 import importlib.machinery
 import importlib.util
-import os
 import sys
 import sysconfig
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+# fmt: off
 _MODULES = (
-    "torch torchgen functorch triton numpy nvidia cuda sympy mpmath networkx jinja2 markupsafe filelock fsspec "
-    "typing_extensions setuptools pkg_resources _distutils_hack packaging psutil optree nvfuser pytorch_triton"
-).split()
+    "torch", "torchgen", "functorch", "triton", "pytorch_triton", "numpy", "cuda", "nvfuser",
+    # imported lazily by torch and triton
+    "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "filelock", "fsspec", "typing_extensions", "setuptools",
+    "pkg_resources", "_distutils_hack", "packaging", "psutil", "optree",
+)
 _SYSTEM = (
-    "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt/nvidia /opt/cuda "
-    "/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.preload /etc/alternatives /etc/localtime "
-    "/etc/passwd /etc/group /etc/nsswitch.conf /etc/ssl /etc/bash.bashrc /etc/profile /etc/os-release /etc/OpenCL "
-    "/etc/nvidia /sys/devices /sys/bus /sys/class /sys/module /sys/fs/cgroup "
-    "/proc/cpuinfo /proc/meminfo /proc/stat /proc/version /proc/filesystems /proc/sys/vm /proc/sys/kernel/random"
-).split()
-_PACKAGE_FOLDERS = (
-    "/usr/lib/python*/site-packages /usr/lib/python*/dist-packages /usr/lib64/python*/site-packages "
-    "/usr/local/lib/python*/site-packages /usr/local/lib/python*/dist-packages /usr/local/lib64/python*/site-packages"
-).split()
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/nvidia", "/opt/cuda",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives",
+    "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/ssl", "/etc/bash.bashrc",
+    "/etc/profile", "/etc/os-release", "/etc/OpenCL", "/etc/nvidia",
+    "/sys/devices", "/sys/bus", "/sys/class", "/sys/module", "/sys/fs/cgroup",
+    "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/proc/filesystems", "/proc/sys/vm",
+    "/proc/sys/kernel/random",
+)
+# fmt: on
 
 
-def toolchain_paths(extra_modules: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The running interpreter's toolchain as (readable subtrees, list-only folders), resolved and sorted.
+@dataclass(frozen=True)
+class Toolchain:
+    """Folders and files that make up the toolchain (`trees`, as named, perhaps through links), less what lies at
+    `hidden` (resolved). A tree may lie below a hidden folder: it is visible all the same.
+    """
 
-    Of a folder of installed packages only the toolchain's own and `extra_modules` are readable. This package, its
-    data and the checkout around it are not, wherever they lie.
+    trees: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+
+
+def find_toolchain(extra_modules: Sequence[str] = ()) -> Toolchain:
+    """The running interpreter's toolchain.
+
+    Of a folder of installed packages only the toolchain's own and `extra_modules` are in it. This package, its data
+    and the checkout around it are not, wherever they lie.
     """
     modules = (*_MODULES, *extra_modules)
     packages = _package_folders()
-    hidden = {*packages, *_own_folders()}
-    read: set[str] = set()
-    listed: set[str] = set()
-    for tree in (*_SYSTEM, *_interpreter_trees()):
-        _grant(tree, hidden, read, listed)
+    trees = [*map(Path, _SYSTEM), *_interpreter_trees(), *_imported_from_elsewhere(modules)]
     for folder in packages:
-        listed.add(folder)
-        for path in _installed(folder, modules):
-            _grant(path, hidden, read, listed)
-    for path in _imported_from_elsewhere(modules):
-        _grant(path, hidden, read, listed)
-    return tuple(sorted(read)), tuple(sorted(listed - read))
+        trees += _installed(folder, modules)
+    return Toolchain(tuple(dict.fromkeys(tree for tree in trees if tree.exists())), (*packages, _own_folder()))
 
 
-def _grant(tree: str, hidden: Collection[str], read: set[str], listed: set[str]) -> None:
+def toolchain_paths(extra_modules: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The toolchain as Landlock takes it: (readable subtrees, list-only folders), resolved and sorted."""
+    toolchain = find_toolchain(extra_modules)
+    read: set[Path] = set()
+    listed = {folder for folder in toolchain.hidden if folder.name.endswith("-packages")}
+    for tree in toolchain.trees:
+        _grant(tree, toolchain.hidden, read, listed)
+    return tuple(sorted(map(str, read))), tuple(sorted(map(str, listed - read)))
+
+
+def _grant(tree: Path, hidden: Collection[Path], read: set[Path], listed: set[Path]) -> None:
     """Make `tree` readable, going round what is hidden below it: Landlock knows no exceptions."""
-    tree = os.path.realpath(tree)
-    if tree in hidden or not os.path.exists(tree):
+    tree = tree.resolve()
+    if tree in hidden or not tree.exists():
         return
-    if not any(_inside(path, tree) for path in hidden):
+    if not any(path.is_relative_to(tree) for path in hidden):
         read.add(tree)
         return
     listed.add(tree)
-    for name in os.listdir(tree):
-        child = os.path.join(tree, name)
-        if not os.path.islink(child):  # a link's target is granted where it lies, or not at all
+    for child in tree.iterdir():
+        if not child.is_symlink():  # a link's target is granted where it lies, or not at all
             _grant(child, hidden, read, listed)
 
 
-def _inside(path: str, tree: str) -> bool:
-    return path.startswith(tree.rstrip("/") + "/")
-
-
-def _package_folders() -> list[str]:
+def _package_folders() -> list[Path]:
     """Folders of installed packages: on the path, in the interpreter's own tree, and the system's."""
-    found = [entry for entry in sys.path if os.path.basename(entry) in ("site-packages", "dist-packages")]
+    found = [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
     for prefix in (sys.prefix, sys.base_prefix):
         for scheme in ("purelib", "platlib"):
-            found.append(sysconfig.get_path(scheme, vars={"base": prefix, "platbase": prefix}))
-    for pattern in _PACKAGE_FOLDERS:
-        found += glob.glob(pattern)
-    return sorted({os.path.realpath(folder) for folder in found if os.path.isdir(folder)})
+            found.append(Path(sysconfig.get_path(scheme, vars={"base": prefix, "platbase": prefix})))
+    for libraries in ("lib", "lib64", "local/lib", "local/lib64"):
+        found += Path("/usr", libraries).glob("python*/*-packages")
+    return sorted({folder.resolve() for folder in found if folder.is_dir()})
 
 
-def _own_folders() -> list[str]:
-    """This package and, in a checkout, everything beside it (the task data, the guidance, the tests)."""
-    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    around = os.path.dirname(package)
-    in_checkout = os.path.exists(os.path.join(around, "pyproject.toml"))
-    return [around] if in_checkout else [package]
+def _own_folder() -> Path:
+    """This package or, in a checkout, the checkout: with the task data, the guidance and the tests."""
+    package = Path(__file__).resolve().parent.parent
+    return package.parent if (package.parent / "pyproject.toml").exists() else package
 
 
-def _interpreter_trees() -> Iterator[str]:
+def _interpreter_trees() -> Iterator[Path]:
     """The standard library and the programs of the base interpreter and of the virtual environment."""
-    yield from (sys.executable, os.path.dirname(os.path.realpath(sys.executable)))
-    yield sysconfig.get_path("stdlib")
-    yield sysconfig.get_path("platstdlib")
-    for prefix in {sys.prefix, sys.base_prefix, sys.base_exec_prefix}:
-        yield os.path.join(prefix, "pyvenv.cfg")
-        yield os.path.join(prefix, "bin")
-        yield os.path.join(prefix, "include")
-        yield os.path.join(prefix, "lib", f"python{sys.version_info.major}.{sys.version_info.minor}")
-        yield from glob.glob(os.path.join(prefix, "lib", "lib*.so*"))
+    yield Path(sys.executable)
+    yield Path(sys.executable).resolve().parent
+    yield Path(sysconfig.get_path("stdlib"))
+    yield Path(sysconfig.get_path("platstdlib"))
+    for prefix in {Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix)}:
+        yield prefix / "pyvenv.cfg"
+        yield prefix / "bin"
+        yield prefix / "include"
+        yield prefix / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+        yield from (prefix / "lib").glob("lib*.so*")
 
 
-def _installed(folder: str, modules: Iterable[str]) -> Iterator[str]:
+def _installed(folder: Path, modules: Iterable[str]) -> Iterator[Path]:
     """What `folder` holds of `modules`: packages, single files, bundled libraries, metadata and NVIDIA's own."""
     wanted = {module.lower().replace("-", "_") for module in modules}
-    for name in sorted(os.listdir(folder)):
-        stem = name.lower().replace("-", "_").split(".")[0]
-        distribution = name.lower().partition("-")[0] if name.endswith((".dist-info", ".egg-info")) else ""
+    for path in sorted(folder.iterdir()):
+        stem = path.name.lower().replace("-", "_").split(".")[0]
+        distribution = path.name.lower().partition("-")[0] if path.suffix in (".dist-info", ".egg-info") else ""
         if stem in wanted or distribution in wanted or stem.startswith("nvidia"):
-            yield os.path.join(folder, name)
+            yield path
 
 
-def _imported_from_elsewhere(modules: Iterable[str]) -> Iterator[str]:
+def _imported_from_elsewhere(modules: Iterable[str]) -> Iterator[Path]:
     """Where an editable or source installation of a module lies."""
     for module in modules:
         spec = _find(module)
         if spec is None:
             continue
         if spec.submodule_search_locations:
-            yield from spec.submodule_search_locations
+            yield from map(Path, spec.submodule_search_locations)
         elif spec.has_location and spec.origin:
-            yield spec.origin
+            yield Path(spec.origin)
 
 
 def _find(module: str) -> importlib.machinery.ModuleSpec | None:
