@@ -1,0 +1,64 @@
+"""Every launch of run() at the registered shapes, compiled for the target in a confined process of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from d2k_agent.contract import CompileReport, EvaluatorJob, VerdictStatus
+from d2k_agent.contract.frames import write_frame
+from d2k_agent.contract.wire import WireError, from_data, to_data
+from d2k_agent.evaluator.candidate import describe, enter
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.process import CandidateProcess
+
+
+def compile_report(job: EvaluatorJob, process: CandidateProcess, workloads: Sequence[Any]) -> CompileReport:
+    """The compiler's view of the candidate. Raises CandidateFault when its process failed before it could report."""
+    process.order(
+        {
+            "path": process.path,
+            "scratch": process.scratch,
+            "target": job.target,
+            "limit_s": job.limits.compile_s,
+            "generator": job.task.public["get_inputs.py"],
+            "workloads": list(workloads),
+        }
+    )
+    payload = process.answer(b"K", job.limits.compile_s + job.limits.import_s, "compiling")
+    try:
+        return from_data(CompileReport, json.loads(payload))
+    except (WireError, ValueError):
+        raise CandidateFault(VerdictStatus.ENDED_EARLY, "compiling answered out of protocol") from None
+
+
+def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callable[..., Any]) -> None:
+    """The life of a compiling candidate: confine, then one order, one report."""
+    from d2k_agent.evaluator.compilation import compile_candidate
+
+    try:
+        enter(order)
+    except OSError as problem:
+        write_frame(channel.fileno(), b"X", f"no isolation for a candidate: {problem}".encode())
+        return
+    request, _ = receive(channel)
+    if not request:
+        return
+    generator = types.ModuleType("get_inputs")
+    exec(compile(request["generator"], "get_inputs.py", "exec"), generator.__dict__)
+
+    def arguments(workload: dict[str, Any]) -> Callable[[str], list[Any]]:
+        return lambda device: list(generator.get_inputs({**workload, "seed": 0, "device": device}))
+
+    calls = [(workload["label"], arguments(workload)) for workload in request["workloads"]]
+    try:
+        report = compile_candidate(
+            request["path"], calls, request["target"], request["scratch"], float(request["limit_s"])
+        )
+    except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
+        write_frame(channel.fileno(), b"E", json.dumps(describe(problem)).encode())
+        return
+    write_frame(channel.fileno(), b"K", json.dumps(to_data(report)).encode())

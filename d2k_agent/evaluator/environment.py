@@ -1,0 +1,56 @@
+"""Where a verdict was made, read from the machine itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+
+import torch
+
+from d2k_agent.contract import Environment
+from d2k_agent.evaluator.devices import Device
+
+
+def describe_environment(
+    device: Device, target: str, isolation: str, evaluator_digest: str, task_digest: str
+) -> Environment:
+    """The environment of a verdict."""
+    return Environment(
+        machine=machine(),
+        device=device.name,
+        device_name=device.describe(),
+        target=target,
+        isolation=isolation,
+        python=platform.python_version(),
+        torch=torch.__version__,
+        triton=triton_version(),
+        evaluator_digest=evaluator_digest,
+        task_digest=task_digest,
+    )
+
+
+@functools.cache
+def machine() -> str:
+    """System, processor and core count in one line."""
+    model = platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), model)
+    except OSError:
+        pass  # no procfs: the architecture alone has to do
+    return f"{platform.system()} {platform.release()}, {model}, {os.cpu_count()} cores"
+
+
+@functools.cache
+def triton_version() -> str:
+    """Triton's version, asked without importing it here: this process must stay able to fork both kinds of zygote."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        command = [sys.executable, "-c", "import triton; print(triton.__version__)"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.strip()

@@ -1,0 +1,18 @@
+"""How a candidate's process can fail, as one exception that the judge turns into a verdict."""
+
+from __future__ import annotations
+
+from d2k_agent.contract import VerdictStatus
+
+
+class CandidateFault(Exception):
+    """The candidate failed: `status` is its verdict, the text a sentence for its author."""
+
+    def __init__(self, status: VerdictStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class TaskFault(Exception):
+    """The task's own files are broken (a reference that raises, a broken config): nobody's candidate is blamed."""

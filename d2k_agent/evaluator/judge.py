@@ -1,0 +1,206 @@
+"""The order of the checks and what they add up to: one job in, one verdict out.
+
+Cheap checks come first and the first failure decides. What costs half a minute and depends on the source alone (the
+late variations, the compile report) is remembered by source digest for the life of the evaluator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from d2k_agent.contract import (
+    CompileReport,
+    Environment,
+    EvaluatorJob,
+    JobKind,
+    Verdict,
+    VerdictStatus,
+    Violation,
+    WorkloadResult,
+)
+from d2k_agent.evaluator.checks.compiling import compile_report
+from d2k_agent.evaluator.checks.series import SeriesRunner, planned
+from d2k_agent.evaluator.devices import Device
+from d2k_agent.evaluator.environment import describe_environment
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.rules import check_rules, missing_launch
+from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.zygote import Zygote
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Bench:
+    """What lives as long as the evaluator: zygotes, the device, and what is remembered by source digest."""
+
+    interpreting: Zygote
+    compiling: Zygote
+    device: Device
+    evaluator_digest: str
+    progress: Progress
+    reports: dict[tuple[str, str, str], CompileReport] = field(default_factory=dict)
+    late: dict[tuple[str, str], WorkloadResult] = field(default_factory=dict)
+
+    def candidate(self, zygote: Zygote, job: EvaluatorJob) -> CandidateProcess:
+        """A fresh confined process for the job's candidate."""
+        keep = (self.interpreting.pid, self.compiling.pid)
+        return CandidateProcess(zygote, job.candidate, job.limits, keep, job.unsafe_no_sandbox)
+
+
+def judge(bench: Bench, job: EvaluatorJob) -> Verdict:
+    """The verdict on one job. Executes no candidate code in this process, which holds references and seeds.
+
+    Raises TaskFault for a broken task and IsolationRefused on a machine that cannot confine a candidate.
+    """
+    return _Case(bench, job).verdict()
+
+
+class _Case:
+    """One job on its way to a verdict."""
+
+    def __init__(self, bench: Bench, job: EvaluatorJob) -> None:
+        self._bench, self._job = bench, job
+        self._task = LoadedTask(job.task)
+        self._results: list[WorkloadResult] = []
+        self._report: CompileReport | None = None
+        self._peak_memory_bytes: int | None = None
+        self._seconds: dict[str, float] = {}
+        self._isolation = "none"
+
+    def verdict(self) -> Verdict:
+        steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static), ("compile", self._compile)]
+        if self._job.kind is JobKind.EVALUATE:
+            steps += [("correctness", self._correctness), ("launches", self._launches), ("late", self._late)]
+        for name, step in steps:
+            self._bench.progress(name)
+            began = time.monotonic()
+            try:
+                ended = step()
+            except CandidateFault as fault:
+                ended = self._end(fault.status, fault.message)
+            self._seconds[name] = round(time.monotonic() - began, 3)
+            if ended is not None:
+                return self._end(ended.status, ended.message, ended.violations)
+        return self._acceptable()
+
+    def _static(self) -> Verdict | None:
+        try:
+            violations = check_rules(self._job.candidate, self._task.rules)
+        except SyntaxError as problem:
+            return self._end(VerdictStatus.COMPILE_ERROR, f"solution.py line {problem.lineno}: {problem.msg}")
+        return self._violated(violations)
+
+    def _violated(self, violations: Sequence[Violation]) -> Verdict | None:
+        if not violations:
+            return None
+        first = violations[0]
+        more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
+        return self._end(VerdictStatus.RULE_VIOLATION, f"{first.message}{more}", tuple(violations))
+
+    def _compile(self) -> Verdict | None:
+        wanted = [
+            workload
+            for workload in self._task.registered
+            if not self._job.workloads or workload["label"] in self._job.workloads
+        ]
+        if not wanted:
+            return None
+        key = (self._task.digest, self._job.candidate_sha256, f"{self._job.target} {[w['label'] for w in wanted]}")
+        if key not in self._bench.reports:
+            self._bench.reports[key] = self._compiled(wanted)
+        self._report = self._bench.reports[key]
+        if self._report.error is not None:
+            return self._end(VerdictStatus.COMPILE_ERROR, self._report.error)
+        self._results += [
+            WorkloadResult(
+                workload["label"],
+                VerdictStatus.UNTIMED,
+                message=f"every launch compiles for {self._job.target}; nothing ran at this shape: no GPU",
+            )
+            for workload in wanted
+        ]
+        return None
+
+    def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
+        with self._bench.candidate(self._bench.compiling, self._job) as process:
+            return compile_report(self._job, process, workloads)
+
+    def _correctness(self) -> Verdict | None:
+        return self._run(late=False)
+
+    def _launches(self) -> Verdict | None:
+        return self._violated(missing_launch(self._job.candidate))
+
+    def _late(self) -> Verdict | None:
+        if not planned(self._task, self._bench.device, late=True) or self._selected_smoke():
+            return None
+        key = (self._task.digest, self._job.candidate_sha256)
+        if key in self._bench.late:
+            self._results.append(self._bench.late[key])
+            return None
+        ended = self._run(late=True)
+        if ended is None:
+            self._bench.late[key] = self._results[-1]
+        return ended
+
+    def _selected_smoke(self) -> bool:
+        return bool(set(self._job.workloads) & {workload["label"] for workload in self._task.smoke})
+
+    def _run(self, late: bool) -> Verdict | None:
+        """All series of one tier in one fresh process, in order, to the first failure."""
+        job = self._job
+        with self._bench.candidate(self._bench.interpreting, job) as process:
+            self._isolation = process.answer(b"R", job.limits.import_s, "confining the candidate").decode()
+            process.order({"do": "load", "path": process.path})
+            process.answer(b"L", job.limits.import_s, "importing solution.py")
+            runner = SeriesRunner(
+                self._task, self._bench.device, process, derive(job.seed, "late" if late else "early"), job.limits
+            )
+            for series in planned(self._task, self._bench.device, late):
+                if self._selected_smoke() and series.label not in job.workloads:
+                    continue
+                self._bench.progress(f"checking {series.label}")
+                result = runner.run(series)
+                self._results.append(result)
+                self._peak_memory_bytes = max(self._peak_memory_bytes or 0, runner.peak_memory_bytes or 0)
+                if not result.status.acceptable:
+                    return self._end(result.status, result.message)
+        return None
+
+    def _acceptable(self) -> Verdict:
+        compiled = "compiles for " + self._job.target
+        message = f"correct on every check that runs without a GPU, {compiled}; nothing was measured: no GPU"
+        if self._job.kind is not JobKind.EVALUATE:
+            message = f"{compiled}; nothing ran"
+        return self._end(VerdictStatus.UNTIMED, message)
+
+    def _end(self, status: VerdictStatus, message: str, violations: tuple[Violation, ...] = ()) -> Verdict:
+        notes = []
+        if self._job.kind is JobKind.PROFILE:
+            notes.append(
+                "no profile: this machine has no GPU that the evaluator can measure on; see the compile report"
+            )
+        return Verdict(
+            status=status,
+            candidate_sha256=self._job.candidate_sha256,
+            message=message,
+            environment=self._environment(),
+            violations=violations,
+            workloads=tuple(self._results),
+            compile_report=self._report,
+            peak_memory_bytes=self._peak_memory_bytes,
+            seed_commitment=hashlib.sha256(self._job.seed.encode()).hexdigest(),
+            notes=tuple(notes),
+            seconds=dict(self._seconds),
+        )
+
+    def _environment(self) -> Environment:
+        return describe_environment(
+            self._bench.device, self._job.target, self._isolation, self._bench.evaluator_digest, self._task.digest
+        )

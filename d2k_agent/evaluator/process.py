@@ -1,0 +1,107 @@
+"""The supervisor's handle on one candidate process: orders out, bounded answers in, an end that leaves nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+from d2k_agent.contract import Limits, VerdictStatus
+from d2k_agent.contract.frames import HEADER, FrameError, FrameTimeout, read_frame
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.zygote import Zygote, gone
+from d2k_agent.isolation import end_descendants
+
+MAX_ANSWER_BYTES = 1 << 20
+
+
+class IsolationRefused(Exception):
+    """The machine cannot confine a candidate: nothing is executed."""
+
+
+class CandidateProcess:
+    """One confined candidate. A context manager: whatever happens inside, every process of it is ended."""
+
+    def __init__(self, zygote: Zygote, source: str, limits: Limits, keep: Sequence[int], unsafe: bool) -> None:
+        self._zygote, self._source, self._limits = zygote, source, limits
+        self._keep, self._unsafe = tuple(keep), unsafe
+        self.scratch = ""
+        self.path = ""
+
+    def __enter__(self) -> Self:
+        self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="d2k-candidate-"))
+        self.path = os.path.join(self.scratch, "solution.py")
+        with open(self.path, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            file.write(self._source)
+        order = {
+            "supervisor": os.getpid(),
+            "scratch": self.scratch,
+            "memory_bytes": self._limits.candidate_memory_bytes,
+            "unsafe_no_sandbox": self._unsafe,
+        }
+        self.pid, self.channel = self._zygote.fork(order)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.channel.close()
+        end_descendants(os.getpid(), keep=self._keep)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+        """Send an order, with descriptors if given. A candidate that is gone is found out by the next answer()."""
+        data = json.dumps(request).encode()
+        try:
+            socket.send_fds(self.channel, [HEADER.pack(b"O", len(data)) + data], list(descriptors))
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+    def answer(self, expected: bytes, limit_s: float, doing: str) -> bytes:
+        """The payload of the next frame, which must be of kind `expected`.
+
+        Raises CandidateFault when the candidate raised, hung past `limit_s`, ended, or answered nonsense, and
+        IsolationRefused when it could not be confined.
+        """
+        try:
+            frame = read_frame(self.channel.fileno(), MAX_ANSWER_BYTES, time.monotonic() + limit_s)
+        except FrameTimeout:
+            raise CandidateFault(
+                VerdictStatus.TIMED_OUT,
+                f"{doing} did not finish within {limit_s:.0f} s; everything it started was ended",
+            ) from None
+        except FrameError as problem:
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol: {problem}") from None
+        if frame is None:
+            raise gone(self.pid)
+        kind, payload = frame
+        if kind == b"X":
+            raise IsolationRefused(payload.decode("utf-8", "replace"))
+        if kind == b"E":
+            raise raised(payload, doing)
+        if kind != expected:
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
+        return payload
+
+
+def raised(payload: bytes, doing: str) -> CandidateFault:
+    """The fault that an exception in the candidate amounts to."""
+    try:
+        told = json.loads(payload)
+        kind, kinds, text, line = str(told["kind"]), list(told["kinds"]), str(told["text"]), told["line"]
+    except (ValueError, KeyError, TypeError):
+        return CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
+    where = f" (solution.py line {line})" if isinstance(line, int) else ""
+    message = f"{doing} raised {kind}{where}: {text}"
+    if "MemoryError" in kinds or "OutOfMemoryError" in kinds or "can't allocate memory" in text:
+        return CandidateFault(VerdictStatus.OUT_OF_MEMORY, message)
+    if {"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"} & set(kinds):
+        return CandidateFault(VerdictStatus.COMPILE_ERROR, message)
+    if "SystemExit" in kinds:
+        return CandidateFault(VerdictStatus.ENDED_EARLY, message)
+    if kind == "TypeError" and text.startswith("run() must return torch.Tensor"):
+        return CandidateFault(VerdictStatus.INCORRECT, text)
+    return CandidateFault(VerdictStatus.RUNTIME_ERROR, message)

@@ -1,0 +1,112 @@
+"""The evaluator's process: forks the zygotes, then reads jobs from stdin and writes verdicts to stdout, as frames.
+
+Frames in:  b"J" a job. Frames out: b"P" progress in words, b"V" a verdict, b"T" a broken task, b"M" a broken machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+from d2k_agent.contract import EvaluatorJob
+from d2k_agent.contract.frames import read_frame, write_frame
+from d2k_agent.contract.wire import from_data, to_data
+from d2k_agent.isolation import become_subreaper, end_descendants, hide_process
+
+
+def main(evaluator_digest: str) -> None:
+    """Serve until stdin closes."""
+    jobs, verdicts = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    become_subreaper()
+    import torch  # once, before the forks: every zygote shares it
+
+    from d2k_agent.evaluator import zygote
+
+    interpreting = zygote.start(_prepare_interpreter)
+    compiling = zygote.start(_prepare_compiler)
+    hide_process()
+    torch.set_num_threads(max(1, (os.cpu_count() or 2)))
+    _watch(jobs)
+    from d2k_agent.evaluator.devices import CpuDevice
+    from d2k_agent.evaluator.judge import Bench
+
+    bench = Bench(
+        interpreting,
+        compiling,
+        CpuDevice(),
+        evaluator_digest,
+        lambda text: write_frame(verdicts, b"P", text.encode()),
+    )
+    while frame := read_frame(jobs):
+        kind, payload = _answer(bench, frame[1])
+        write_frame(verdicts, kind, payload)
+    _leave()
+
+
+def _answer(bench: Any, payload: bytes) -> tuple[bytes, bytes]:
+    from d2k_agent.evaluator.faults import TaskFault
+    from d2k_agent.evaluator.judge import judge
+    from d2k_agent.evaluator.process import IsolationRefused
+
+    try:
+        job = from_data(EvaluatorJob, json.loads(payload))
+        return b"V", json.dumps(to_data(judge(bench, job)), allow_nan=False).encode()
+    except TaskFault as problem:
+        return b"T", str(problem).encode()
+    except (IsolationRefused, OSError) as problem:
+        return b"M", str(problem).encode()
+
+
+def _prepare_interpreter() -> Any:
+    """Imports of the interpreting zygote; kernels are interpreted because of the variable set before the import."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    import triton  # noqa: F401
+
+    from d2k_agent.evaluator import candidate, metering, numerics
+
+    numerics.install()
+    metering.suspend_inside_kernels()
+    return candidate.serve_calls
+
+
+def _prepare_compiler() -> Any:
+    """Imports of the compiling zygote."""
+    os.environ.pop("TRITON_INTERPRET", None)
+    import triton  # noqa: F401
+
+    from d2k_agent.evaluator import candidate
+    from d2k_agent.evaluator.checks import compiling
+
+    def body(channel: socket.socket, order: dict[str, Any]) -> None:
+        compiling.serve_compile(channel, order, candidate.receive)
+
+    return body
+
+
+def _watch(jobs: int) -> None:
+    """End everything at once when the controller is gone, even in the middle of a job."""
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(jobs, 0)  # hang-up and error are always reported; data is not asked for
+        while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
+            continue
+        _leave()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _leave() -> None:
+    end_descendants(os.getpid())
+    sys.stderr.flush()
+    os._exit(0)
