@@ -1,0 +1,97 @@
+"""The wheel holds the program and its data, and nothing that was run or written beside them."""
+
+from __future__ import annotations
+
+import email
+import json
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ["tasks", "tools", "guidance", "traces/samples", "traces/schema"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built the way `make wheel` does it: the source archive first, the wheel from that."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = out.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.mark.parametrize("folder", DATA)
+def test_it_holds_the_data_byte_for_byte(unpacked: Path, folder: str) -> None:
+    sources = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert sources, f"{folder}/ is empty"
+    for source in sources:
+        packaged = unpacked / "d2k_agent" / "_data" / source.relative_to(ROOT)
+        assert packaged.read_bytes() == source.read_bytes(), source
+
+
+def test_a_tools_executable_stays_executable(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
+    for source in (ROOT / "tools").glob("*/bin/*"):
+        mode = modes[f"d2k_agent/_data/{source.relative_to(ROOT).as_posix()}"]
+        assert bool(mode & stat.S_IXUSR) == bool(source.stat().st_mode & stat.S_IXUSR), source
+
+
+def test_it_holds_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names} == {"d2k_agent", "d2k_agent-0.1.0.dist-info"}
+    data = {"/".join(name.split("/")[2:4]) for name in names if name.startswith("d2k_agent/_data/traces/")}
+    assert data <= {"traces/samples", "traces/schema"}
+    assert not [name for name in names if name.endswith(".pyc") or "/tests/" in name or "/runs/" in name]
+
+
+def test_it_holds_every_module(unpacked: Path) -> None:
+    for source in (ROOT / "d2k_agent").rglob("*.py"):
+        assert (unpacked / source.relative_to(ROOT)).read_bytes() == source.read_bytes()
+    assert (unpacked / "d2k_agent" / "py.typed").is_file()
+
+
+def test_its_metadata_name_the_command_the_pin_and_the_licence(unpacked: Path) -> None:
+    info = unpacked / "d2k_agent-0.1.0.dist-info"
+    fields = email.message_from_string((info / "METADATA").read_text(encoding="utf-8"))
+    requires = fields.get_all("Requires-Dist", [])
+    assert "litellm==1.110.2" in requires
+    assert not [line for line in requires if line.startswith(("torch", "triton")) and "extra == 'eval'" not in line]
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert (info / "licenses" / "LICENSE").is_file()
+    assert "d2k-agent = d2k_agent.cli:main" in (info / "entry_points.txt").read_text(encoding="utf-8")
+
+
+def on_bare_python(site: Path, folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """Run code against the unpacked wheel with the standard library and no site-packages at all."""
+    program = f"import sys; sys.path.insert(0, {str(site)!r}); sys.dont_write_bytecode = True\n{code}"
+    command = [sys.executable, "-I", "-S", "-c", program]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_the_wire_types_import_without_torch_or_any_library(unpacked: Path, tmp_path: Path) -> None:
+    done = on_bare_python(unpacked, tmp_path, "import d2k_agent.contract, d2k_agent.isolation, d2k_agent.launchers")
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_finds_its_tasks_in_an_empty_folder_on_bare_python(unpacked: Path, tmp_path: Path) -> None:
+    code = "from d2k_agent.cli import main; sys.exit(main(['tasks', 'list', '--json']))"
+    done = on_bare_python(unpacked, tmp_path, code)
+    assert done.returncode == 0, done.stderr
+    assert "muon" in {task["slug"] for task in json.loads(done.stdout)}
