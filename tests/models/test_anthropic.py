@@ -1,0 +1,108 @@
+"""A provider that caches where it is told to and signs its thinking: both survive the loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from d2k_agent.models.conversation import EMPTY_REPLY, cache_points
+
+Client = Callable[..., Any]
+
+MODEL = "anthropic/claude-opus-4-8"
+THINKING = {"type": "thinking", "thinking": "read first", "signature": "SIG-123=="}
+USAGE = {"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 9, "output_tokens": 50}
+
+
+def answer(*content: dict[str, Any], stop: str = "tool_use") -> dict[str, Any]:
+    body = {"id": "msg", "type": "message", "role": "assistant", "model": "claude-opus-4-8", "content": list(content)}
+    return {"status": 200, "body": {**body, "stop_reason": stop, "stop_sequence": None, "usage": USAGE}}
+
+
+def use(call_id: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "read", "input": {"path": "solution.py"}}
+
+
+def result(call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": f"text of {call_id}"}
+
+
+def test_thinking_blocks_survive_json_and_go_back_with_their_signature(client: Client) -> None:
+    asked = client([answer(THINKING, {"type": "text", "text": "ok"}, use("toolu_1"))], MODEL)
+    reply = asked.ask()
+    kept = json.loads(json.dumps(reply.message))
+    assert kept == reply.message
+
+    asked.ask(kept, result("toolu_1"))
+    blocks = asked.provider.bodies[1]["messages"][1]["content"]
+    assert [block["type"] for block in blocks] == ["thinking", "text", "tool_use"]
+    assert blocks[0] == THINKING
+    assert blocks[2]["input"] == {"path": "solution.py"}
+
+
+def test_reasoning_that_the_provider_does_not_count_is_unknown(client: Client) -> None:
+    usage = client([answer(THINKING, use("toolu_1"))], MODEL).ask().usage
+    assert usage.reasoning is None
+    assert usage.output == 50
+
+
+def marked(body: dict[str, Any]) -> list[str]:
+    """The texts of the blocks that end a cached prefix, in order."""
+    blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
+    return [str(block.get("text") or block.get("content")) for block in blocks if "cache_control" in block]
+
+
+def test_breakpoints_stand_after_system_after_the_last_request_and_at_the_end(client: Client) -> None:
+    asked = client([answer(use("toolu_1"), use("toolu_2")), answer(use("toolu_3"))], MODEL)
+    system = {"role": "system", "content": "rules"}
+    start = [system, {"role": "user", "content": "go"}]
+    first = asked.model.complete(start, []).message
+    second = [*start, first, result("toolu_1"), result("toolu_2")]
+    reply = asked.model.complete(second, []).message
+    asked.model.complete([*second, reply, result("toolu_3")], [])
+
+    assert marked(asked.provider.bodies[0]) == ["rules", "go"]
+    assert marked(asked.provider.bodies[1]) == ["rules", "go", "text of toolu_2"]
+    assert marked(asked.provider.bodies[2]) == ["rules", "text of toolu_2", "text of toolu_3"]
+    for body in asked.provider.bodies:
+        assert len(marked(body)) <= 4
+
+
+def test_the_conversation_is_not_changed_by_asking(client: Client) -> None:
+    asked = client([answer(use("toolu_1"))], MODEL)
+    messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": "go"}]
+    before = json.dumps(messages)
+    asked.model.complete(messages, [])
+    assert json.dumps(messages) == before
+
+
+def test_a_model_that_caches_by_itself_gets_no_marks(client: Client) -> None:
+    ok = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": None}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+    asked = client([{"status": 200, "body": {**ok, "choices": [choice]}}])
+    asked.ask()
+    assert "cache_control" not in json.dumps(asked.provider.bodies)
+
+
+def test_broken_calls_and_empty_replies_can_be_read_back(client: Client) -> None:
+    asked = client([answer(use("toolu_9"))], MODEL)
+    broken = {"id": "t1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a'}}
+    asked.ask(
+        {"role": "assistant", "content": "", "tool_calls": [broken]},
+        result("t1"),
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "call a tool"},
+    )
+    sent = asked.provider.bodies[0]["messages"]
+    assert sent[1]["content"] == [
+        {"type": "tool_use", "id": "t1", "name": "read", "input": {"unparsed_arguments": '{"path": "a'}}
+    ]
+    assert EMPTY_REPLY in json.dumps(sent)
+
+
+def test_cache_points_without_a_system_message_and_before_any_reply() -> None:
+    user, reply = {"role": "user", "content": "go"}, {"role": "assistant", "content": "ok"}
+    assert cache_points([user]) == [0]
+    assert cache_points([user, reply, user]) == [0, 2]
+    assert cache_points([user, reply, user, reply, user, user]) == [2, 5]
