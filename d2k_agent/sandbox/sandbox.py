@@ -1,0 +1,168 @@
+"""One workspace, and commands run in it under the isolation that this machine offers."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from d2k_agent.errors import MachineError
+from d2k_agent.isolation import Policy, find_toolchain, toolchain_paths
+from d2k_agent.isolation.supervisor import Plan
+from d2k_agent.sandbox.bubblewrap import command_line, find_bubblewrap
+from d2k_agent.sandbox.supervised import Completed, run_supervised
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from d2k_agent.isolation import Toolchain
+
+IsolationKind = Literal["bubblewrap", "landlock", "none"]
+_SCRATCH = ".tmp"
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Which wall stands around the agent's commands, and what was found out about it (recorded in the run)."""
+
+    kind: IsolationKind
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ResourceLimits:
+    """Bounds of each single process, in bytes. `memory_bytes` is address space: None where a GPU reserves much of it."""
+
+    memory_bytes: int | None = None
+    file_bytes: int = 8 << 30
+    open_files: int = 4096
+
+    def as_plan(self) -> dict[str, int]:
+        """The limits by the names that the resource module gives them."""
+        memory = {} if self.memory_bytes is None else {"RLIMIT_AS": self.memory_bytes}
+        return {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": self.file_bytes, "RLIMIT_NOFILE": self.open_files, **memory}
+
+
+class Sandbox:
+    """Runs commands that see the workspace, the toolchain and `readable`, and nothing else; no network.
+
+    A command's environment is a fixed short list plus what `run` is given. Nothing outlives a command: what it left in
+    the background is ended when it returns. Temporary files are gone afterwards too.
+    """
+
+    def __init__(
+        self,
+        isolation: Isolation,
+        workspace: Path,
+        *,
+        readable: Sequence[Path] = (),
+        limits: ResourceLimits | None = None,
+        unsafe_no_sandbox: bool = False,
+    ) -> None:
+        """Raises MachineError when there is no isolation and `unsafe_no_sandbox` does not accept that."""
+        if isolation.kind == "none" and not unsafe_no_sandbox:
+            raise MachineError(
+                "no sandbox is to be had on this machine, so the agent's commands will not be run: install bubblewrap "
+                "or use a kernel with Landlock (6.12 or newer), or accept the risk with --unsafe-no-sandbox"
+            )
+        self.isolation = isolation
+        self.workspace = workspace.resolve()
+        self._readable = tuple(path.resolve() for path in readable)
+        self._limits = limits or ResourceLimits(memory_bytes=None if gpu_devices() else _most_memory_bytes())
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit_s: float,
+        output_bytes: int,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
+        gpu: bool = False,
+    ) -> Completed:
+        """Run `argv` in the workspace for at most `limit_s` seconds; keep `output_bytes` of each stream.
+
+        Standard input is `stdin`, else closed. With `gpu` the GPU's devices are there too. Raises MachineError when the
+        command could not be started; a command that fails is a Completed.
+        """
+        visible = [*self._readable, *(path.resolve() for path in readable)]
+        environment = {**self._environment(), **(env or {})}
+        devices = gpu_devices() if gpu else ()
+        plan = Plan(
+            tuple(argv),
+            environment,
+            str(self.workspace),
+            policy=self._policy(visible, devices) if self.isolation.kind == "landlock" else None,
+            bubblewrap=self._bubblewrap(visible, devices) if self.isolation.kind == "bubblewrap" else (),
+            limits=self._limits.as_plan(),
+        )
+        self._empty_scratch()
+        try:
+            return run_supervised(plan, stdin, limit_s, output_bytes)
+        finally:
+            self._empty_scratch(make=False)
+
+    @functools.cached_property
+    def _toolchain(self) -> Toolchain:
+        return find_toolchain()
+
+    @functools.cached_property
+    def _readable_trees(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return toolchain_paths()
+
+    def _environment(self) -> dict[str, str]:
+        programs = [str(Path(sys.executable).parent), "/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+        own_tmp = self.isolation.kind == "bubblewrap"
+        return {
+            "PATH": os.pathsep.join(programs),
+            "HOME": str(self.workspace),
+            "TMPDIR": "/tmp" if own_tmp else str(self.workspace / _SCRATCH),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+        }
+
+    def _policy(self, visible: Sequence[Path], devices: Sequence[str]) -> Policy:
+        read, listed = self._readable_trees
+        return Policy(
+            read=(*read, *map(str, visible)),
+            write=(str(self.workspace),),
+            list_only=listed,
+            devices=(*Policy.devices, *devices),
+            proc=bool(devices),
+        )
+
+    def _bubblewrap(self, visible: Sequence[Path], devices: Sequence[str]) -> tuple[str, ...]:
+        program = find_bubblewrap()
+        if program is None:
+            raise MachineError("bubblewrap is gone since this run was prepared: install it again, or start a new run")
+        return command_line(program, self._toolchain, self.workspace, visible, devices)
+
+    def _empty_scratch(self, make: bool = True) -> None:
+        """Where there is no private /tmp, temporary files lie in a folder of the workspace, emptied around a call."""
+        if self.isolation.kind == "bubblewrap":
+            return
+        scratch = self.workspace / _SCRATCH
+        if scratch.is_symlink() or scratch.is_file():
+            scratch.unlink()
+        shutil.rmtree(scratch, ignore_errors=True)  # a command may have made files here that cannot be removed
+        if make:
+            with contextlib.suppress(FileExistsError):
+                scratch.mkdir()
+
+
+def gpu_devices() -> tuple[str, ...]:
+    """The device files of NVIDIA GPUs on this machine, empty where there is none."""
+    devices = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
+    return tuple(devices) if any(device.removeprefix("/dev/nvidia").isdigit() for device in devices) else ()
+
+
+def _most_memory_bytes() -> int:
+    """Four fifths of the machine's memory, and never less than 4 GiB, which importing torch asks for."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(4 << 30, total * 4 // 5)
