@@ -82,7 +82,7 @@ class Settings:
     """One layer of wishes: a settings file, or the command line. None means that this layer says nothing.
 
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
-    `launch_prefix` is put before the command that starts the evaluator, `evaluator_python` is its interpreter.
+    `evaluator_python` is the interpreter that has torch and triton.
     """
 
     model: str | None = None
@@ -104,7 +104,6 @@ class Settings:
     runs_folder: str | None = None
     run_dir: str | None = None
     evaluator_python: str | None = None
-    launch_prefix: tuple[str, ...] | None = None
     unsafe_no_sandbox: bool | None = None
 
     def over(self, lower: Settings) -> Settings:
@@ -153,7 +152,6 @@ FILE_KEYS: dict[str, type] = {
     "tool_output_chars": int,
     "runs_folder": str,
     "evaluator_python": str,
-    "launch_prefix": list,
 }
 """What a settings file may say. Giving up the sandbox, levels and a study's ids belong to one command, not a file."""
 
@@ -178,10 +176,8 @@ def _typed(path: Path, key: str, value: Any) -> Any:
     kind = FILE_KEYS[key]
     if kind is float and type(value) is int:
         return float(value)
-    if kind is list and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if kind is list or type(value) is not kind:
-        wanted = {str: "a string", int: "a whole number", float: "a number", list: "a list of strings"}[kind]
+    if type(value) is not kind:
+        wanted = {str: "a string", int: "a whole number", float: "a number"}[kind]
         raise UsageError(f"{path}: {key} must be {wanted}, not {value!r}")
     return value
 

@@ -1,9 +1,13 @@
 """The composition root: the only place that names concrete classes and reads the environment.
 
-surroundings  what this process was given: folder, environment, settings file      evaluation  a file -> a job -> a verdict
-host_tools    submit, compile and profile as the agent's tools                      modelling   a model from its name
-solving       start, resume and replay runs                                         inventory   find, list, remove, stop runs
+surroundings  what this process was given: folder, environment, settings file
+evaluation    from a candidate's file to a job and its verdict
+host_tools    submit, compile and profile as the agent's tools
+modelling     a model from its name
+solving       start, resume and replay runs
+inventory     find, list, follow, stop and remove runs
 doctor        what this machine can do
+drawing       the agent's state machine as a drawing
 
 Importing any of them needs the standard library only; what a command needs beyond is imported when it runs.
 """

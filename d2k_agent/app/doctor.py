@@ -10,7 +10,6 @@ import json
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,12 +98,12 @@ def _pin(package: str) -> str | None:
 
 
 def _evaluator(around: Surroundings, settings: Settings) -> list[Finding]:
-    command = [*(settings.launch_prefix or ()), settings.evaluator_python or around.python]
-    offered = _ask_evaluator(command)
+    python = settings.evaluator_python or around.python
+    offered = _ask_evaluator(around, python)
     if offered is None:
-        advice = f"make sure that `{' '.join(command)}` starts Python 3.11 or later, or correct the settings file"
+        advice = f"make sure that `{python}` starts Python 3.11 or later, or correct the settings file"
         return [Finding("evaluator", "missing", "its interpreter does not start", advice)]
-    findings = [Finding("evaluator", "ok", f"Python {offered['python']} ({' '.join(command)})")]
+    findings = [Finding("evaluator", "ok", f"Python {offered['python']} ({python})")]
     for name in ("torch", "triton", "numpy"):
         found = offered[name]
         findings.append(Finding(name, "ok", found) if found else Finding(name, "missing", "not importable", INSTALL))
@@ -119,10 +118,17 @@ def _evaluator(around: Surroundings, settings: Settings) -> list[Finding]:
     return findings
 
 
-def _ask_evaluator(command: Sequence[str]) -> dict[str, Any] | None:
+def _ask_evaluator(around: Surroundings, python: str) -> dict[str, Any] | None:
     source = (Path(__file__).parents[1] / "evaluator" / "capabilities.py").read_bytes()
     try:
-        done = subprocess.run([*command, "-"], input=source, capture_output=True, timeout=PROBE_S, check=False)
+        done = subprocess.run(
+            [python, "-"],
+            input=source,
+            capture_output=True,
+            timeout=PROBE_S,
+            check=False,
+            env=around.evaluator_environment(),
+        )
         answer: dict[str, Any] = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
@@ -223,6 +229,6 @@ def _tasks() -> list[Finding]:
 
 
 def _keys(around: Surroundings) -> Finding:
-    names = ", ".join(around.keys())
+    names = ", ".join(name for name in around.provider_keys() if name.endswith("_API_KEY"))
     advice = "export your provider's key (such as ANTHROPIC_API_KEY) to use its models; recorded runs need none"
     return Finding("API keys", "ok", names) if names else Finding("API keys", "limited", "none set", advice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from d2k_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.launchers import Launcher
+    from d2k_agent.launchers import Launcher, Progress
 
 MOST_CANDIDATE_BYTES = 1 << 20
 DEFAULT_TARGET = "b200"
@@ -97,10 +98,15 @@ def judge_file(
         return evaluation.judge(kind, candidate, workloads)
 
 
-def open_evaluation(around: Surroundings, settings: Settings, task: Task) -> Evaluation:
-    """The evaluation of one task as the settings want it; the evaluator starts with the first job."""
+def open_evaluation(
+    around: Surroundings, settings: Settings, task: Task, progress: Progress = lambda _: None
+) -> Evaluation:
+    """The evaluation of one task as the settings want it; the evaluator starts with the first job.
+
+    `progress` is told in a few words what the evaluator is doing.
+    """
     return Evaluation(
-        open_launcher(settings, around.python),
+        open_launcher(around, settings, progress),
         task,
         target=settings.target,
         device=settings.device or "auto",
@@ -108,16 +114,17 @@ def open_evaluation(around: Surroundings, settings: Settings, task: Task) -> Eva
     )
 
 
-def open_launcher(settings: Settings, python: str) -> Launcher:
-    """The evaluator of this machine, or behind the settings' command prefix (ssh HOST, docker exec NAME ...)."""
+def open_launcher(around: Surroundings, settings: Settings, progress: Progress) -> Launcher:
+    """The evaluator of this machine."""
     from d2k_agent.launchers import ProcessLauncher
 
-    return ProcessLauncher(settings.evaluator_python or python, settings.launch_prefix or ())
+    return ProcessLauncher(around.evaluator_environment(), settings.evaluator_python or around.python, progress)
 
 
 def check_workloads(task: Task, labels: Sequence[str]) -> tuple[str, ...]:
-    """`labels`, when every one is a workload of `task`; else UsageError that lists them."""
-    known = [workload.label for workload in task.workloads]
+    """`labels`, when every one is a registered or a smoke workload of `task`; else UsageError that lists them."""
+    smoke = json.loads(task.bundle().hidden["workloads.json"])["smoke"]
+    known = [workload.label for workload in task.workloads] + [workload["label"] for workload in smoke]
     for label in labels:
         if label not in known:
             raise UsageError(f"{task.slug} has no workload {label!r}; choose from {', '.join(known)}")

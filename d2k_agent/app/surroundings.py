@@ -10,7 +10,19 @@ from pathlib import Path
 
 from d2k_agent.config import SETTINGS_FILE, Settings, read_settings
 
-KEY_ENDING = "_API_KEY"
+KEY_ENDINGS = ("_KEY", "_TOKEN", "_ACCESS_KEY_ID")
+EVALUATOR_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+)
+"""All that an evaluator gets of the environment: where programs, libraries and GPUs are."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +50,13 @@ class Surroundings:
         """Where run folders are made and looked for."""
         return self.folder / (settings.runs_folder or "traces/runs")
 
-    def keys(self) -> dict[str, str]:
+    def provider_keys(self) -> dict[str, str]:
         """The providers' keys by variable name. They go into the model's client and nowhere else."""
-        return {name: value for name, value in sorted(self.environ.items()) if name.endswith(KEY_ENDING) and value}
+        return {name: value for name, value in sorted(self.environ.items()) if name.endswith(KEY_ENDINGS) and value}
+
+    def evaluator_environment(self) -> dict[str, str]:
+        """The whole environment of an evaluator: no key is in it."""
+        return {name: self.environ[name] for name in EVALUATOR_VARIABLES if name in self.environ}
 
 
 def here() -> Surroundings:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 
 def print_json(value: Any) -> None:
-    """Print `value` as one line of JSON on stdout."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    """Print `value` as one line of JSON on stdout, in ASCII: any terminal and any script takes it."""
+    print(json.dumps(value, allow_nan=False))
 
 
 def print_text(text: str) -> None:
-    """Print text of any origin: what the terminal's encoding cannot show is escaped, control characters too."""
-    visible = "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
-    encoding = sys.stdout.encoding or "utf-8"
-    print(visible.encode(encoding, "backslashreplace").decode(encoding))
+    """Print text of any origin on stdout."""
+    print(visible(text, sys.stdout))
+
+
+def visible(text: str, stream: TextIO) -> str:
+    """`text` as the terminal may show it: control characters and what its encoding lacks are escaped."""
+    plain = "".join(char if char in "\n\t" or char.isprintable() else _escaped(char) for char in text)
+    encoding = stream.encoding or "utf-8"
+    return plain.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")

@@ -45,7 +45,6 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
     from d2k_agent.contract import JobKind, VerdictStatus
 
     verdict = _judge(JobKind.EVALUATE, arguments)
-    _print(arguments, verdict)
     if arguments.require_timing and verdict.status is VerdictStatus.UNTIMED:
         return 1
     return 0 if verdict.status.acceptable else 1
@@ -55,18 +54,14 @@ def run_compile(arguments: argparse.Namespace) -> int:
     """Print the compiler's report; 1 when the candidate does not compile for the target."""
     from d2k_agent.contract import JobKind
 
-    verdict = _judge(JobKind.COMPILE, arguments)
-    _print(arguments, verdict)
-    return 0 if verdict.status.acceptable else 1
+    return 0 if _judge(JobKind.COMPILE, arguments).status.acceptable else 1
 
 
 def run_profile(arguments: argparse.Namespace) -> int:
     """Print the profile, or why there is none and the compiler's report instead; 1 when the candidate failed."""
     from d2k_agent.contract import JobKind
 
-    verdict = _judge(JobKind.PROFILE, arguments)
-    _print(arguments, verdict)
-    return 0 if verdict.status.acceptable else 1
+    return 0 if _judge(JobKind.PROFILE, arguments).status.acceptable else 1
 
 
 def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
@@ -75,15 +70,17 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     from d2k_agent.cli.options import settings_of
 
     solution = Path(arguments.solution)
-    return judge_file(here(), settings_of(arguments), kind, arguments.task, solution, arguments.workload)
+    verdict = judge_file(here(), settings_of(arguments), kind, arguments.task, solution, arguments.workload)
+    _print(arguments, verdict, kind)
+    return verdict
 
 
-def _print(arguments: argparse.Namespace, verdict: Verdict) -> None:
+def _print(arguments: argparse.Namespace, verdict: Verdict, kind: JobKind) -> None:
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.reports.verdict_data import verdict_data
-    from d2k_agent.reports.verdict_text import verdict_text
+    from d2k_agent.reports.verdict_text import answer_text
 
     if arguments.json:
         print_json(verdict_data(verdict))
     else:
-        print_text(verdict_text(verdict))
+        print_text(answer_text(kind, verdict))

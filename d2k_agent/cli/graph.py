@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the drawing."""
-    from d2k_agent.app.drawing import mermaid
+    from d2k_agent.app.drawing import drawing
 
-    print(mermaid())
+    print(drawing())
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction["Parser"]
+    Commands = argparse._SubParsersAction["Parser"]  # noqa: SLF001 - argparse has no public name for it
 
 Command = Callable[[argparse.Namespace], int]
 """Carries out one command and returns its exit status. Errors are raised (d2k_agent.errors)."""

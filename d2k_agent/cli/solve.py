@@ -97,7 +97,7 @@ def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:
     from d2k_agent.reports.outcome import outcome_data, outcome_text
 
     if arguments.json:
-        print_json(outcome_data(finished.outcome, finished.trace))
+        print_json(outcome_data(finished.run_dir, finished.trace, finished.divergences))
     else:
-        print_text(outcome_text(finished.outcome, finished.trace))
+        print_text(outcome_text(finished.run_dir, finished.trace, finished.divergences))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from d2k_agent.contract import Verdict
@@ -9,10 +10,20 @@ from d2k_agent.contract.wire import to_data
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict's fields with `eligible` beside `status`.
+    """Return the verdict's fields with `eligible` beside `status`. JSON has no NaN: such a value is null.
 
     Scripts may rely on `status`, `eligible`, `violations` (each `check`, `message`), `workloads` (each `label`,
     `status`, `checks`, `mean_ms`, `speedup`, `rel_norm`), `geomean_speedup` and `environment`.
     """
-    data: dict[str, Any] = to_data(verdict)
+    data: dict[str, Any] = _finite(to_data(verdict))
     return {"status": data.pop("status"), "eligible": verdict.eligible, **data}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value

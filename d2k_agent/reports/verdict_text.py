@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from d2k_agent.contract import Check, Verdict, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation, WorkloadResult
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.tables import milliseconds, number, size, table
 
@@ -12,8 +12,13 @@ MOST_LINES = 12
 
 NOT_MEASURED = (
     "Nothing was measured: this machine has no GPU, so there is no latency and no speedup. "
-    "The submission counts as correct but is not ranked."
+    "The candidate counts as correct but is not ranked."
 )
+
+
+def answer_text(kind: JobKind, verdict: Verdict) -> str:
+    """The answer to a job of that kind, in words."""
+    return verdict_text(verdict) if kind is JobKind.EVALUATE else compilation_text(verdict)
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -21,19 +26,34 @@ def verdict_text(verdict: Verdict) -> str:
 
     Holds no paths, no machine's name and no durations of the evaluation itself, so that a recorded run replays.
     """
-    lines = [f"Status: {verdict.status}"]
-    if verdict.message:
-        lines.append(verdict.message)
-    lines += _section("Rule violations:", [_violation(item) for item in verdict.violations])
+    lines = _head(verdict)
     lines += _section("Failed checks:", list(_failures(verdict)))
     if verdict.status is VerdictStatus.UNTIMED:
         lines += ["", NOT_MEASURED]
     if verdict.geomean_speedup is not None:
         lines += ["", _measured(verdict)]
-    lines += [f"Note: {note}" for note in verdict.notes]
+    return "\n".join(lines + _tail(verdict))
+
+
+def compilation_text(verdict: Verdict) -> str:
+    """The answer to a job that only compiles, or that profiles: nothing ran, so nothing is called correct."""
+    head = [] if verdict.status.acceptable else _head(verdict)
+    return "\n".join(head + _tail(verdict)).strip()
+
+
+def _head(verdict: Verdict) -> list[str]:
+    lines = [f"Status: {verdict.status}"]
+    report = verdict.compile_report
+    if verdict.message and not (report is not None and report.error == verdict.message):
+        lines.append(verdict.message)
+    return lines + _section("Rule violations:", [_violation(item) for item in verdict.violations])
+
+
+def _tail(verdict: Verdict) -> list[str]:
+    lines = [f"Note: {note}" for note in verdict.notes]
     if verdict.compile_report is not None:
         lines += ["", compile_text(verdict.compile_report)]
-    return "\n".join(lines)
+    return lines
 
 
 def _section(title: str, items: list[str]) -> list[str]:

@@ -1,0 +1,125 @@
+"""How a run ended: the outcome, what it cost, and where to look next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from d2k_agent.reports.tables import count, number, seconds, table
+
+if TYPE_CHECKING:
+    from d2k_agent.models import Divergence
+    from d2k_agent.records import Choice, SelectionMade, Totals, Trace
+
+BUCKETS = (
+    ("uncached input", "uncached_input"),
+    ("cache write", "cache_write"),
+    ("cache read", "cache_read"),
+    ("output", "output"),
+)
+MOST_DIVERGENCES = 10
+
+
+def outcome_text(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None) -> str:
+    """The outcome of a finished run for a person. `divergences` is None unless the run replayed another."""
+    finished = trace.finished
+    ended = "is not finished" if finished is None else f"ended: {finished.stop_reason}"
+    lines = [f"The run {ended}, after {trace.turns} turns and {len(trace.submissions)} submissions.", ""]
+    lines += _choices(run_dir, trace)
+    if divergences is not None:
+        lines += ["", *_divergences(divergences)]
+    lines += ["", totals_table(trace.totals), "", f"Run folder: {run_dir}"]
+    lines.append(f"Look into it with: d2k-agent trace show {run_dir}")
+    return "\n".join(lines)
+
+
+def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None) -> dict[str, Any]:
+    """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional."""
+    finished = trace.finished
+    totals = trace.totals
+    made = _selection_made(trace)
+    return {
+        "run_dir": str(run_dir),
+        "stop_reason": None if finished is None else finished.stop_reason.value,
+        "selection": None if finished is None else _choice_data(finished.selection),
+        "provisional": None if finished is None else _choice_data(finished.provisional),
+        "why": None if made is None else made.why,
+        "turns": trace.turns,
+        "usage": {name: getattr(totals.usage, name) for _, name in BUCKETS},
+        "usage_lower_bound": totals.lower_bound,
+        "cost_usd": totals.cost_usd,
+        "cost_lower_bound": totals.cost_lower_bound,
+        "divergences": None if divergences is None else len(divergences),
+    }
+
+
+def totals_table(totals: Totals) -> str:
+    """Tokens in four disjoint buckets and the cost; what nobody counted is unknown, a sum with a gap says so."""
+    rows = [(name, _bound(count(getattr(totals.usage, field)), totals.lower_bound)) for name, field in BUCKETS]
+    cost = "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.4f}"
+    rows.append(("cost in US$", _bound(cost, totals.cost_lower_bound)))
+    rows.append(("time waiting for the model", seconds(totals.seconds)))
+    text = table(("tokens", "in all"), rows, ("in all",))
+    if totals.unknown_calls:
+        text += f"\n{totals.unknown_calls} of the model's calls reported no usage."
+    return text
+
+
+def _bound(text: str, lower: bool) -> str:
+    return f"at least {text}" if lower and text != "unknown" else text
+
+
+def _choices(run_dir: Path, trace: Trace) -> list[str]:
+    finished, made = trace.finished, _selection_made(trace)
+    if finished is None:
+        return []
+    why = f" ({made.why})" if made is not None else ""
+    if finished.selection is not None:
+        chosen = finished.selection
+        return [f"Selection: {_where(run_dir, chosen)}, speedup {number(chosen.geomean_speedup)}{why}"]
+    lines = [f"Selection: none{why}"]
+    if finished.provisional is not None:
+        lines.append(f"Provisional, unranked: {_where(run_dir, finished.provisional)}")
+    return lines
+
+
+def _where(run_dir: Path, choice: Choice) -> str:
+    return f"turn {choice.turn}, {run_dir / 'candidates' / f'{choice.sha256}.py'}"
+
+
+def _divergences(divergences: Sequence[Divergence]) -> list[str]:
+    told = [item for item in divergences if not item.numbers_only]
+    if not divergences:
+        return ["Replay: every tool answered as recorded."]
+    numbers = len(divergences) - len(told)
+    lines = [f"Replay: {len(told)} results differ from the recorded ones, {numbers} more in nothing but numbers."]
+    for item in told[:MOST_DIVERGENCES]:
+        before, now = _first_difference(item.recorded, item.now)
+        lines += [f"  turn {item.turn}, {item.tool}:", f"    recorded: {before}", f"    now:      {now}"]
+    if len(told) > MOST_DIVERGENCES:
+        lines.append(f"  {len(told) - MOST_DIVERGENCES} more left out")
+    return lines
+
+
+def _first_difference(recorded: str | None, now: str | None) -> tuple[str, str]:
+    """The first line in which two results differ, of each."""
+    if recorded is None or now is None:
+        return ("(no result)" if recorded is None else "a result"), ("(no result)" if now is None else "a result")
+    ours, theirs = recorded.splitlines(), now.splitlines()
+    for before, after in zip(ours, theirs, strict=False):
+        if before != after:
+            return before[:160], after[:160]
+    shared = min(len(ours), len(theirs))
+    return [*ours, "(end)"][shared][:160], [*theirs, "(end)"][shared][:160]
+
+
+def _selection_made(trace: Trace) -> SelectionMade | None:
+    for event in reversed(trace.events):
+        if event.type == "selection_made":
+            return event
+    return None
+
+
+def _choice_data(choice: Choice | None) -> dict[str, Any] | None:
+    return None if choice is None else choice.model_dump(mode="json")

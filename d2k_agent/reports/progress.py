@@ -1,0 +1,106 @@
+"""A run as it goes: events folded into one line a turn and the words for the step in flight."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from d2k_agent.reports.tables import count, number, seconds
+
+if TYPE_CHECKING:
+    from d2k_agent.models import Usage
+    from d2k_agent.records.events import Event, ModelReplied, ToolFinished
+
+HEADER = f"{'turn':>4}  {'tools':<30}  {'outcome':<15}  {'best so far':<13}  {'tokens':>12}  time"
+
+
+class ProgressLines:
+    """Fed with a run's events in order. `status` says what is being done now, empty between steps."""
+
+    def __init__(self) -> None:
+        self.status = ""
+        self._best: float | None = None
+        self._correct = 0
+        self._start_turn(None)
+
+    def _start_turn(self, begun: datetime | None) -> None:
+        self._begun = begun
+        self._tools: list[str] = []
+        self._outcome = ""
+        self._tokens: int | None = None
+
+    def feed(self, event: Event) -> str | None:
+        """Take note of `event`; the line to print for it, or None."""
+        match event.type:
+            case "model_call_started":
+                self.status = f"turn {event.turn}: waiting for the model"
+                if self._begun is None:
+                    self._begun = event.time
+            case "model_replied":
+                self._replied(event)
+            case "tool_call_started":
+                self.status = f"turn {event.turn}: {event.name}"
+            case "tool_finished":
+                self._finished(event)
+            case "verdict_reached":
+                self._outcome = event.verdict.status.value
+                self._correct += event.verdict.status.acceptable
+            case "measured":
+                speedup = event.times.geomean_speedup
+                if speedup is not None:
+                    self._best = speedup if self._best is None else max(self._best, speedup)
+            case "turn_closed":
+                line = self._line(event.turn, event.time)
+                self._start_turn(None)
+                return line
+            case _:
+                return self._remark(event)
+        return None
+
+    def _replied(self, event: ModelReplied) -> None:
+        self.status = ""
+        self._tokens = _total(event.usage)
+
+    def _finished(self, event: ToolFinished) -> None:
+        self.status = ""
+        self._tools.append(event.name)
+        if event.status != "ok":
+            self._outcome = f"{event.name} {event.status}"
+
+    def _line(self, turn: int, ended: datetime | None) -> str:
+        took = None if ended is None or self._begun is None else (ended - self._begun).total_seconds()
+        return (
+            f"{turn:>4}  {_short(', '.join(self._tools), 30):<30}  {_short(self._outcome or 'ok', 15):<15}  "
+            f"{self._best_text():<13}  {count(self._tokens):>12}  {seconds(took)}"
+        )
+
+    def _best_text(self) -> str:
+        if self._best is not None:
+            return f"{number(self._best)}x"
+        return f"{self._correct} correct" if self._correct else "-"
+
+    def _remark(self, event: Event) -> str | None:
+        match event.type:
+            case "run_resumed":
+                return "resumed"
+            case "model_call_interrupted":
+                return "a model call was in flight when the run ended; it is made again, its tokens stay unknown"
+            case "nudged":
+                self._start_turn(None)
+                return "the model asked for no tool and was told to go on"
+            case "model_call_failed":
+                return f"the model call failed: {event.reason}"
+            case "selection_made":
+                self.status = "selecting"
+            case "run_finished":
+                self.status = ""
+        return None
+
+
+def _total(usage: Usage) -> int | None:
+    parts = (usage.uncached_input, usage.cache_write, usage.cache_read, usage.output)
+    return None if None in parts else sum(part for part in parts if part is not None)
+
+
+def _short(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."

@@ -1,0 +1,117 @@
+"""A run's events in words, one event at a time."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from d2k_agent.reports.tables import count, number, seconds
+
+if TYPE_CHECKING:
+    from d2k_agent.models import Usage
+    from d2k_agent.records.events import Choice, Event
+
+MOST_BODY_CHARS = 2000
+_INDENT = "    "
+
+
+def event_text(event: Event) -> str:
+    """One line that says what happened, and below it, indented, what was said. Long bodies are cut, and it is said."""
+    stamp = "" if event.time is None else event.time.strftime("%H:%M:%S ")
+    return f"{stamp}{event.seq:>5}  {_text(event)}"
+
+
+def _text(event: Event) -> str:
+    match event.type:
+        case "conversation_started":
+            names = ", ".join(tool["function"]["name"] for tool in event.tools)
+            return f"conversation started with the tools {names}" + "".join(map(_message, event.messages))
+        case "run_resumed":
+            return f"resumed by process {event.pid}"
+        case "run_interrupted":
+            return f"interrupted in {event.node}: {event.reason}"
+        case "model_call_started":
+            return f"turn {event.turn}: model call {event.call}"
+        case "model_replied":
+            return _reply(event.turn, event.call, event.usage, event.seconds) + _message(event.message)
+        case "model_call_failed":
+            return f"model call {event.call} failed: {event.reason}"
+        case "model_call_interrupted":
+            return f"model call {event.call} was interrupted; its usage is unknown and it is made again"
+        case "nudged":
+            return "the reply asked for no tool; the model was told to go on" + _body(event.text)
+        case _:
+            return _step_text(event)
+
+
+def _step_text(event: Event) -> str:
+    match event.type:
+        case "tool_call_started":
+            return f"turn {event.turn}: {event.name} started"
+        case "tool_call_interrupted":
+            return f"turn {event.turn}: call {event.index + 1} was interrupted and is made again"
+        case "tool_finished":
+            done = f"{event.name} {event.status}" + (f" ({seconds(event.seconds)})" if event.executed else ", not run")
+            return f"turn {event.turn}: {done}" + _body(event.text)
+        case "submitted":
+            return f"turn {event.turn}: submitted {event.sha256[:12]}"
+        case "verdict_reached":
+            return f"turn {event.turn}: {event.sha256[:12]} is {event.verdict.status}"
+        case "measured":
+            return f"turn {event.turn}: {event.sha256[:12]} speedup {number(event.times.geomean_speedup)}"
+        case "evaluation_took":
+            return f"turn {event.turn}: evaluated in {seconds(sum(event.seconds.values()))}"
+        case "turn_closed":
+            return f"turn {event.turn} closed: {event.calls} calls, {event.executed} run"
+        case "selection_made":
+            return f"selected {_choice(event.selection)}, provisional {_choice(event.provisional)}: {event.why}"
+        case "selection_confirmed":
+            return f"confirmation: {event.note}"
+        case "run_finished":
+            return f"finished: {event.stop_reason} after {event.turns} turns"
+        case _:
+            return f"{event.type}"
+
+
+def _reply(turn: int, call: int, usage: Usage, duration: float) -> str:
+    tokens = (
+        f"{count(usage.uncached_input)} uncached, {count(usage.cache_write)} cache write, "
+        f"{count(usage.cache_read)} cache read, {count(usage.output)} output"
+        if usage.known
+        else "unknown"
+    )
+    return f"turn {turn}: reply {call} in {seconds(duration)}; tokens: {tokens}"
+
+
+def _choice(choice: Choice | None) -> str:
+    return "none" if choice is None else f"{choice.sha256[:12]} of turn {choice.turn}"
+
+
+def _message(message: dict[str, Any]) -> str:
+    content = message.get("content") or ""
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    parts = [_body(text, f"{message.get('role', '?')}: ")] if text else []
+    for call in message.get("tool_calls") or ():
+        function = call.get("function") or {}
+        parts.append(_body(_arguments(function.get("arguments")), f"-> {function.get('name')} "))
+    return "".join(parts)
+
+
+def _arguments(raw: Any) -> str:
+    """A call's arguments, one a line, so that source text in them reads as source text."""
+    try:
+        arguments = json.loads(raw or "{}")
+    except (TypeError, ValueError):
+        return str(raw)
+    if not isinstance(arguments, dict):
+        return str(raw)
+    return "\n".join(f"{name}: {value}" for name, value in arguments.items())
+
+
+def _body(text: str, before: str = "") -> str:
+    kept = text[:MOST_BODY_CHARS]
+    cut = len(text) - len(kept)
+    lines = f"{before}{kept}".splitlines() or [before]
+    if cut:
+        lines.append(f"[{cut:,} more characters; --json prints them]")
+    return "".join(f"\n{_INDENT}{line}" for line in lines)

@@ -1,0 +1,83 @@
+"""How a finished run is told: on a screen and to a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from d2k_agent.config import RunConfig
+from d2k_agent.models import Divergence
+from d2k_agent.records import Choice, ModelCallInterrupted, RunFinished, RunRecord, StopReason, Trace
+from d2k_agent.reports.outcome import outcome_data, outcome_text
+from tests.reports.events import KNOWN, SHA, a_run, stamped
+
+RECORD = RunRecord(
+    run_id="r",
+    config=RunConfig(task="muon", model="scripted/x"),
+    task_slug="muon",
+    task_digest="t",
+    workloads=("small",),
+)
+FOLDER = Path("runs/r")
+
+
+def trace(events: list) -> Trace:
+    return Trace(RECORD, tuple(events))
+
+
+def test_without_a_gpu_the_provisional_candidate_is_named_and_the_reason_said() -> None:
+    text = outcome_text(FOLDER, trace(a_run()))
+    assert "The run ended: turn_limit, after 2 turns and 2 submissions." in text
+    assert "Selection: none (nothing was measured on this machine)" in text
+    assert f"Provisional, unranked: turn 2, runs/r/candidates/{SHA}.py" in text
+    assert "Run folder: runs/r" in text and "d2k-agent trace show runs/r" in text
+
+
+def test_unknown_tokens_and_cost_print_as_unknown() -> None:
+    text = outcome_text(FOLDER, trace(a_run()))
+    rows = [line.split("  ")[0] for line in text.splitlines() if line.endswith("unknown")]
+    assert rows == ["uncached input", "cache write", "cache read", "output", "cost in US$"]
+
+
+def test_known_tokens_are_added_up_by_bucket() -> None:
+    text = outcome_text(FOLDER, trace(a_run(KNOWN, 0.25)))
+    cells = {line.split("  ")[0]: line.split()[-1] for line in text.splitlines() if "  " in line}
+    assert cells["cache read"] == "6,000" and cells["output"] == "80" and cells["cost in US$"] == "0.5000"
+    assert "at least" not in text
+
+
+def test_a_sum_with_a_gap_is_marked_as_a_lower_bound() -> None:
+    run = a_run(KNOWN, 0.25)
+    events = stamped(*run[:-1], ModelCallInterrupted(call=2), run[-1])
+    text = outcome_text(FOLDER, trace(events))
+    assert "at least 6,000" in text and "at least 0.5000" in text
+    assert "1 of the model's calls reported no usage" in text
+    assert outcome_data(FOLDER, trace(events))["usage_lower_bound"] is True
+
+
+def test_a_selection_is_named_with_its_speedup() -> None:
+    run = a_run()
+    chosen = Choice(sha256=SHA, turn=1, call_id="c11", geomean_speedup=3.25)
+    made = run[-2].model_copy(update={"selection": chosen, "provisional": None, "why": "the fastest"})
+    ended = RunFinished(stop_reason=StopReason.TURN_LIMIT, turns=2, selection=chosen, provisional=None)
+    text = outcome_text(FOLDER, trace(stamped(*run[:-2], made, ended)))
+    assert f"Selection: turn 1, runs/r/candidates/{SHA}.py, speedup 3.25 (the fastest)" in text
+    assert "Provisional" not in text
+
+
+def test_scripts_find_the_promised_keys() -> None:
+    data = outcome_data(FOLDER, trace(a_run()))
+    assert data["run_dir"] == "runs/r" and data["stop_reason"] == "turn_limit" and data["selection"] is None
+    assert data["provisional"] == {"sha256": SHA, "turn": 2, "call_id": "c21", "geomean_speedup": None}
+    assert data["usage"] == {"uncached_input": None, "cache_write": None, "cache_read": None, "output": None}
+    assert data["cost_usd"] is None and data["divergences"] is None
+
+
+def test_divergences_of_a_replay_show_the_first_line_that_differs() -> None:
+    differs = Divergence(2, "bash", "same\nold line\n", "same\nnew line\n")
+    shorter = Divergence(3, "read", "one\ntwo", "one")
+    numbers = Divergence(3, "submit", "0.1", "0.2", numbers_only=True)
+    text = outcome_text(FOLDER, trace(a_run()), [differs, shorter, numbers])
+    assert "2 results differ from the recorded ones, 1 more in nothing but numbers" in text
+    assert "recorded: old line" in text and "now:      new line" in text
+    assert "recorded: two" in text and "now:      (end)" in text
+    assert "every tool answered as recorded" in outcome_text(FOLDER, trace(a_run()), [])

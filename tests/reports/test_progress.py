@@ -1,0 +1,55 @@
+"""A run as it is shown while it goes."""
+
+from __future__ import annotations
+
+from d2k_agent.contract import Measurement, VerdictStatus
+from d2k_agent.records import Measured, ModelCallInterrupted, Nudged, RunResumed
+from d2k_agent.records.verdicts import Times, WorkloadTime
+from d2k_agent.reports.progress import ProgressLines
+from tests.reports.events import KNOWN, SHA, a_run, a_turn, stamped
+
+
+def lines_of(events: list) -> list[str]:
+    progress = ProgressLines()
+    return [line for event in events if (line := progress.feed(event)) is not None]
+
+
+def test_one_line_a_turn_with_tools_outcome_best_tokens_and_seconds() -> None:
+    first, second = lines_of(a_run(KNOWN))
+    assert first.split() == ["1", "write,", "submit", "incorrect", "-", "3,250", "8.0", "s"]
+    assert second.split() == ["2", "write,", "submit", "untimed", "1", "correct", "3,250", "8.0", "s"]
+
+
+def test_unreported_tokens_are_unknown_and_not_zero() -> None:
+    assert " unknown " in lines_of(a_run())[0]
+
+
+def test_the_best_speedup_so_far_stays_when_a_later_one_is_slower() -> None:
+    def measured(turn: int, speedup: float) -> Measured:
+        timed = Measurement(mean_ms=2.0, calls=10, batches=5, outside_ms=2.0, policy="events_batch")
+        times = Times(workloads=(WorkloadTime(label="w", measurement=timed, speedup=speedup),), geomean_speedup=speedup)
+        return Measured(turn=turn, call_id=f"c{turn}1", sha256=SHA, times=times)
+
+    fast, slow = a_turn(1, VerdictStatus.INCORRECT), a_turn(2, VerdictStatus.INCORRECT)
+    fast.insert(7, measured(1, 2.5))
+    slow.insert(7, measured(2, 1.2))
+    assert all("2.5x" in line for line in lines_of(stamped(*fast, *slow)))
+
+
+def test_the_step_in_flight_is_named_and_forgotten_when_it_is_done() -> None:
+    progress, seen = ProgressLines(), []
+    for event in a_run():
+        progress.feed(event)
+        seen.append(progress.status)
+    assert seen[1] == "turn 1: waiting for the model"
+    assert seen[2] == ""
+    assert seen[5] == "turn 1: submit"
+    assert seen[-1] == ""
+
+
+def test_what_is_out_of_the_ordinary_gets_a_line_of_its_own() -> None:
+    events = stamped(RunResumed(pid=1), ModelCallInterrupted(call=3), Nudged(call=4, text="go on"))
+    resumed, interrupted, nudged = lines_of(events)
+    assert resumed == "resumed"
+    assert "its tokens stay unknown" in interrupted
+    assert "asked for no tool" in nudged

@@ -1,0 +1,78 @@
+"""A run's events, readable."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from d2k_agent.contract import Measurement
+from d2k_agent.records import (
+    EvaluationTook,
+    Event,
+    Measured,
+    ModelCallFailed,
+    ModelCallInterrupted,
+    Nudged,
+    RunInterrupted,
+    RunResumed,
+    SelectionConfirmed,
+    ToolCallInterrupted,
+    ToolFinished,
+)
+from d2k_agent.records.verdicts import Times, WorkloadTime
+from d2k_agent.reports.runs import RunSummary, runs_table
+from d2k_agent.reports.trace_text import MOST_BODY_CHARS, event_text
+from tests.reports.events import KNOWN, SHA, a_run, stamped
+
+
+def test_every_event_of_a_run_is_told_in_words() -> None:
+    texts = [event_text(event) for event in a_run(KNOWN)]
+    assert "conversation started with the tools write, submit" in texts[0] and "system: do it" in texts[0]
+    assert "turn 1: reply 1 in 1.5 s; tokens: 10 uncached, 200 cache write, 3,000 cache read, 40 output" in texts[2]
+    assert "-> submit path: solution.py" in texts[2]
+    assert any("turn 1: aaaaaaaaaaaa is incorrect" in text for text in texts)
+    assert "finished: turn_limit after 2 turns" in texts[-1]
+
+
+TIMED = Measurement(mean_ms=2.0, calls=10, batches=5, outside_ms=2.0, policy="events_batch")
+TIMES = Times(workloads=(WorkloadTime(label="w", measurement=TIMED, speedup=2.5),), geomean_speedup=2.5)
+KEY = {"turn": 1, "call_id": "c11", "sha256": SHA}
+RARE: list[tuple[Event, str]] = [
+    (RunResumed(pid=7), "resumed by process 7"),
+    (RunInterrupted(node="evaluate", reason="Ctrl-C"), "interrupted in evaluate: Ctrl-C"),
+    (ModelCallFailed(call=3, reason="no such model", may_be_billed=False), "model call 3 failed: no such model"),
+    (ModelCallInterrupted(call=3), "model call 3 was interrupted"),
+    (Nudged(call=3, text="go on"), "the reply asked for no tool"),
+    (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
+    (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5"),
+    (EvaluationTook(**KEY, seconds={"static": 0.5, "late": 61.0}), "turn 1: evaluated in 1 min 02 s"),
+    (SelectionConfirmed(sha256=None, confirmed=None, note="nothing to confirm"), "confirmation: nothing to confirm"),
+]
+
+
+@pytest.mark.parametrize(("event", "words"), RARE)
+def test_what_happens_rarely_is_told_too(event: Event, words: str) -> None:
+    assert words in event_text(stamped(event)[0])
+
+
+def test_no_kind_of_event_is_left_untold() -> None:
+    told = {type(event) for event in a_run()} | {type(event) for event, _ in RARE}
+    assert told == set(typing.get_args(Event))
+
+
+def test_long_bodies_are_cut_and_the_cut_is_said() -> None:
+    body = "x" * (MOST_BODY_CHARS + 1500)
+    event = ToolFinished(turn=1, index=0, call_id="c", name="read", status="ok", text=body)
+    text = event_text(stamped(event)[0])
+    assert "[1,500 more characters; --json prints them]" in text
+    assert len(text) < MOST_BODY_CHARS + 200
+
+
+def test_runs_are_listed_and_what_is_unknown_says_so() -> None:
+    damaged = RunSummary("r2", "runs/r2", "damaged", None, None, None, None, 10)
+    good = RunSummary("r1", "runs/r1", "turn_limit", 9, "scripted/x", "muon", ("L1",), 2048)
+    text = runs_table([good, damaged])
+    assert text.splitlines()[1].split() == ["r1", "turn_limit", "9", "scripted/x", "2.0", "KiB"]
+    assert text.splitlines()[2].split() == ["r2", "damaged", "unknown", "unknown", "10", "B"]
+    assert damaged.data()["turns"] is None
