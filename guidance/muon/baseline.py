@@ -1,11 +1,13 @@
-"""Muon as a plain first-correct set of Triton kernels: two for the norm, and one batched matrix product with an epilogue
-that is used three times a step, exactly as the reference writes it."""
+"""Muon as a plain first-correct set of Triton kernels.
+
+Two kernels normalise; one batched matrix product with an epilogue runs three times a step, as the reference writes it.
+"""
 
 import torch
 import triton
 import triton.language as tl
 
-COEFFICIENTS = (
+TRIPLES = (
     (7.892582874424408, -20.38301394587957, 13.555306149406924),
     (3.911484868135431, -2.5464635929060884, 0.4268988319673074),
     (3.760657955697423, -2.512819018216563, 0.4323647349070073),
@@ -43,7 +45,7 @@ def _product(
     a, b, c, d, M, N, K,
     stride_az, stride_am, stride_ak, stride_bz, stride_bk, stride_bn, stride_dz, stride_dm, stride_dn,
     alpha, beta, HAS_C: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-):
+):  # fmt: skip
     """d = alpha * (a @ b) + beta * c for every matrix of the batch; c is laid out like d."""
     z = tl.program_id(2).to(tl.int64)
     m = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -51,15 +53,13 @@ def _product(
     accumulator = tl.zeros((BM, BN), tl.float32)
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
-        left = tl.load(
-            a + z * stride_az + m[:, None] * stride_am + k[None, :] * stride_ak,
-            mask=(m[:, None] < M) & (k[None, :] < K), other=0.0,
+        left = a + z * stride_az + m[:, None] * stride_am + k[None, :] * stride_ak
+        right = b + z * stride_bz + k[:, None] * stride_bk + n[None, :] * stride_bn
+        accumulator = tl.dot(
+            tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K), other=0.0),
+            tl.load(right, mask=(k[:, None] < K) & (n[None, :] < N), other=0.0),
+            accumulator,
         )
-        right = tl.load(
-            b + z * stride_bz + k[:, None] * stride_bk + n[None, :] * stride_bn,
-            mask=(k[:, None] < K) & (n[None, :] < N), other=0.0,
-        )
-        accumulator = tl.dot(left, right, accumulator)
     accumulator *= alpha
     inside = (m[:, None] < M) & (n[None, :] < N)
     offsets = z * stride_dz + m[:, None] * stride_dm + n[None, :] * stride_dn
@@ -74,7 +74,7 @@ def _multiply(a, b, d, alpha=1.0, c=None, beta=0.0):
     _product[(triton.cdiv(M, 128), triton.cdiv(N, 128), batch)](
         a, b, d if c is None else c, d, M, N, K, *a.stride(), *b.stride(), *d.stride(), alpha, beta,
         HAS_C=c is not None, BM=128, BN=128, BK=64, num_warps=8, num_stages=3,
-    )
+    )  # fmt: skip
 
 
 def run(G, steps=5):
@@ -90,8 +90,8 @@ def run(G, steps=5):
     action = torch.empty_like(gram)
     _chunk_sums[(CHUNKS, batch)](g, sums, M * K, CHUNKS=CHUNKS, BLOCK=BLOCK)
     _scale_to_unit[(triton.cdiv(M * K, BLOCK), batch)](g, sums, x, M * K, CHUNKS=CHUNKS, BLOCK=BLOCK)
-    for i, (a, b, c) in enumerate(COEFFICIENTS):
-        last = i == len(COEFFICIENTS) - 1
+    for i, (a, b, c) in enumerate(TRIPLES):
+        last = i == len(TRIPLES) - 1
         _multiply(x, x.mT, gram)
         _multiply(gram, gram, action, alpha=c, c=gram, beta=b)
         _multiply(action, x, out if last else following, c=x, beta=a)

@@ -1,15 +1,16 @@
 """Muon's five polynomial steps, carried out on the smaller side of each matrix (Triton, batched).
 
-For X with Gram matrix R = X X^T one step is X <- P(R) X with P(R) = a I + b R + c R^2, and the Gram matrix of the new X is
-P R P. So a segment of steps needs square products only: Q <- P Q collects the action, R <- P R P advances, and X is touched
-once, when Q is applied. Segments: coefficients 0 and 1, then 2, 3 and 4; between them X is stored in float16 and R rebuilt.
+For X with Gram matrix R = X X^T one step is X <- P(R) X with P(R) = a I + b R + c R^2, and the Gram matrix of the new X
+is P R P. So a segment of steps needs square products only: Q <- P Q collects the action, R <- P R P advances, and X is
+touched once, when Q is applied. Segments: coefficients 0 and 1, then 2, 3 and 4; between them X is stored in float16
+and R rebuilt.
 
-Every square matrix here is a polynomial in R and therefore symmetric: one triangle of tiles is computed, and each tile is
-stored twice. The identity is never rounded into an operand: with Z = b R + c R^2, P Y is a Y + Z Y, the first term being
-added in float32.
+Every square matrix here is a polynomial in R and therefore symmetric: one triangle of tiles is computed, and each tile
+is stored twice. The identity is not rounded into an operand of a step: with Z = b R + c R^2, P Y is a Y + Z Y, and the
+first term is added in float32. Only the first Q of a segment, a I + Z, holds it.
 
-Private buffers are padded with zeros to whole tiles, smaller side first, so that no product needs a mask in its inner loop
-and rows start at addresses that vector loads can use.
+Private buffers are padded with zeros to whole tiles, smaller side first, so that no product needs a mask in its inner
+loop and rows start at addresses that vector loads can use.
 """
 
 import torch
@@ -35,7 +36,7 @@ PARTS = 128
 def _sum_squares(
     g, parts, rows, columns, stride_b, stride_r, stride_c,
     PARTS: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
-):
+):  # fmt: skip
     """parts[b, p] = sum of g[b]^2 over the row blocks p, p + PARTS, ..."""
     part = tl.program_id(0)
     batch = tl.program_id(1).to(tl.int64)
@@ -56,16 +57,16 @@ def _sum_squares(
 def _normalise(
     g, parts, x, rows, columns, stride_b, stride_r, stride_c, x_rows, x_pitch,
     PARTS: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
-):
+):  # fmt: skip
     """x[b] = fp16(g[b] / (||g[b]|| + 1e-7)), zeros in the padding."""
     r = tl.program_id(0) * BR + tl.arange(0, BR)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     batch = tl.program_id(2).to(tl.int64)
     norm = tl.sqrt(tl.sum(tl.load(parts + batch * PARTS + tl.arange(0, PARTS)), axis=0)) + 1e-7
     inside = (r[:, None] < rows) & (c[None, :] < columns)
-    value = tl.load(
-        g + batch * stride_b + r[:, None] * stride_r + c[None, :] * stride_c, mask=inside, other=0.0
-    ).to(tl.float32)
+    value = tl.load(g + batch * stride_b + r[:, None] * stride_r + c[None, :] * stride_c, mask=inside, other=0.0).to(
+        tl.float32
+    )
     place = x + batch * x_rows * x_pitch + r[:, None] * x_pitch + c[None, :]
     tl.store(place, (value / norm).to(tl.float16), mask=(r[:, None] < x_rows) & (c[None, :] < x_pitch))
 
@@ -85,11 +86,10 @@ def _symmetric_product(
     stride_left, stride_right, product_scale, addend_scale, identity_scale,
     RIGHT_IS_ROWS: tl.constexpr, HAS_ADDEND: tl.constexpr, HAS_IDENTITY: tl.constexpr,
     BT: tl.constexpr, BK: tl.constexpr,
-):
+):  # fmt: skip
     """out = product_scale * left @ right + addend_scale * addend, for results that are symmetric.
 
-    RIGHT_IS_ROWS: `right` is read as its transpose (a Gram product: left = right = X). Otherwise right is symmetric, and
-    its rows are read in place of its columns, so both operands are read along contiguous memory in either case.
+    RIGHT_IS_ROWS: out is left @ right^T (a Gram product: left = right = X). Otherwise right is a symmetric square.
     HAS_IDENTITY: also out_identity = out + identity_scale * I, the diagonal of the padding left out.
     One program a tile of the lower triangle: the accumulator is stored, and stored again transposed.
     """
@@ -132,7 +132,7 @@ def _symmetric_product(
 def _apply(
     q, x, out, size, x_pitch, rows, columns, stride_x, stride_b, stride_r, stride_c,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
-):
+):  # fmt: skip
     """out = q @ x in the dtype of `out`; rows and columns bound what is stored."""
     row_tiles = size // BM
     per_group = GROUP * (x_pitch // BN)
@@ -188,18 +188,18 @@ def _gram(x, out, shape):
         x.stride(0), x.stride(0), 1.0, 0.0, 0.0,
         RIGHT_IS_ROWS=True, HAS_ADDEND=False, HAS_IDENTITY=False,
         BT=shape.tile, BK=shape.step, num_warps=shape.warps, num_stages=4,
-    )
+    )  # fmt: skip
 
 
 def _square(left, right, addend, out, shape, product_scale, addend_scale, with_identity=None, identity_scale=0.0):
-    """out = product_scale * left @ right + addend_scale * addend; with_identity gets the same plus the identity's share."""
+    """out = product_scale * left @ right + addend_scale * addend; with_identity also gets identity_scale * I."""
     size = shape.rows
     _symmetric_product[shape.triangle](
         left, right, addend, out, out if with_identity is None else with_identity, size, size, size, size, shape.small,
         left.stride(0), right.stride(0), product_scale, addend_scale, identity_scale,
         RIGHT_IS_ROWS=False, HAS_ADDEND=True, HAS_IDENTITY=with_identity is not None,
         BT=shape.tile, BK=shape.step, num_warps=shape.warps, num_stages=4,
-    )
+    )  # fmt: skip
 
 
 def _commit(q, x, out, shape, rows, columns):
@@ -207,7 +207,7 @@ def _commit(q, x, out, shape, rows, columns):
     _apply[(tiles, shape.batch)](
         q, x, out, shape.rows, shape.pitch, rows, columns, x.stride(0), *out.stride(),
         BM=shape.tile, BN=shape.wide, BK=shape.step, GROUP=8, num_warps=8 if shape.tile == 128 else 4, num_stages=3,
-    )
+    )  # fmt: skip
 
 
 def _compose(segment, r, z, t, q, spare, shape):

@@ -1,13 +1,13 @@
 """Hidden variations of Muon's inputs, and the bounds of a call.
 
-A variation takes the inputs of `get_inputs` and a secret generator, and returns new inputs; the ones it was given stay as
-they are. The generator may live on another device than the inputs.
+A variation takes the inputs of `get_inputs` and a secret generator, and returns new inputs; the ones it was given stay
+as they are. The generator may live on another device than the inputs.
 
-`shifted_mean` is what separates a composition of all five polynomials on the Gram side without the restart (relative error
-0.027 at M 512, 0.035 and more at the registered shapes; the limit is 0.012) from one with it (0.003 to 0.004). The published
-evaluation accepted such a kernel, because zero-mean inputs do not separate the two. Below M = 512 the errors overlap, so
-smaller shapes never decide it. Left out on purpose, because they reject the expert algorithm too: rank-deficient and
-all-equal matrices, and heavy tails below M = 256.
+`shifted_mean` separates a composition of all five polynomials on the Gram side without the restart (relative error
+0.027 and more at M 512, 0.0345 and more at the registered shapes; the limit is 0.012) from one with it (0.003 to
+0.004). The published evaluation accepted such a kernel, because zero-mean inputs do not separate the two. Below M = 512
+the errors overlap, so smaller shapes never decide it. Left out on purpose, because they reject the expert algorithm
+too: rank-deficient and all-equal matrices, and heavy tails below M = 256.
 """
 
 import torch

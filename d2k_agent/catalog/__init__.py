@@ -1,0 +1,42 @@
+"""Tasks, tools, guidance and samples as typed objects, and the only place that knows where they lie.
+
+Covers: finding and reading a task, slicing guidance by level, staging what an agent sees, checking a task folder.
+Does not cover: running anything of a task. Standard library only; torch is never imported here.
+"""
+
+from d2k_agent.catalog.checking import Finding, check_task
+from d2k_agent.catalog.finding import find_task, list_tasks
+from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
+from d2k_agent.catalog.resources import (
+    data_root,
+    guidance_dir,
+    sample_trace,
+    samples_dir,
+    schema_dir,
+    tasks_dir,
+    tools_dir,
+)
+from d2k_agent.catalog.staging import stage, staged_files
+from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
+
+__all__ = [
+    "LEVELS",
+    "SHARED_FILES",
+    "Finding",
+    "Task",
+    "Workload",
+    "check_task",
+    "data_root",
+    "find_task",
+    "guidance_dir",
+    "list_tasks",
+    "parse_levels",
+    "sample_trace",
+    "samples_dir",
+    "schema_dir",
+    "slice_guidance",
+    "stage",
+    "staged_files",
+    "tasks_dir",
+    "tools_dir",
+]

@@ -1,0 +1,150 @@
+"""Is a task's folder complete and consistent, and does it keep its secrets? Reads and parses, runs nothing of it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from d2k_agent.catalog.levels import LEVELS
+from d2k_agent.catalog.reading import read_object, read_text
+from d2k_agent.catalog.resources import schema_dir
+from d2k_agent.catalog.schema import problems
+from d2k_agent.catalog.secrecy import leaks
+from d2k_agent.catalog.staging import staged_files
+from d2k_agent.catalog.task import HIDDEN_FILES, SHARED_FILES, Task
+from d2k_agent.errors import UsageError
+
+SOURCES = ("expert.py", "baseline.py")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of a task: its name, whether it passed, and what was found or is to be done."""
+
+    check: str
+    passed: bool
+    message: str
+
+
+def check_task(task: Task) -> list[Finding]:
+    """Every check in order. A check whose files are broken fails with the reason; the others still run."""
+    return [_run(name, check, task) for name, check in CHECKS.items()]
+
+
+def _run(name: str, check: Callable[[Task], Iterator[str]], task: Task) -> Finding:
+    try:
+        found = list(check(task))
+    except UsageError as problem:
+        found = [str(problem)]
+    return Finding(name, not found, "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "") or "ok")
+
+
+def _files(task: Task) -> Iterator[str]:
+    for name in SHARED_FILES:
+        if not (task.folder / name).is_file():
+            yield f"{name} is missing"
+        elif not read_text(task.folder / name).strip():
+            yield f"{name} is empty"
+    for name in HIDDEN_FILES:
+        if not (task.folder / "hidden" / name).is_file():
+            yield f"hidden/{name} is missing"
+
+
+def _config(task: Task) -> Iterator[str]:
+    yield from _schema_problems("config", task.folder / "config.json")
+
+
+def _workloads(task: Task) -> Iterator[str]:
+    yield from _schema_problems("workloads", task.folder / "hidden" / "workloads.json")
+
+
+def _schema_problems(schema: str, path: Path) -> Iterator[str]:
+    for problem in problems(read_object(schema_dir() / f"{schema}.schema.json"), read_object(path)):
+        yield f"{path.name}: {problem}"
+
+
+def _labels(task: Task) -> Iterator[str]:
+    hidden = read_object(task.folder / "hidden" / "workloads.json")
+    labels = [workload.label for workload in task.workloads]
+    labels += [entry["label"] for entry in hidden.get("smoke", [])]
+    labels += [entry["workload"]["label"] for entry in hidden.get("variations", [])]
+    for label, count in Counter(labels).items():
+        if count > 1:
+            yield f"label {label} is used {count} times"
+
+
+def _functions(path: Path) -> dict[str, list[str]]:
+    """Argument names of the module-level functions of a file. Raises UsageError where it does not parse."""
+    try:
+        tree = ast.parse(read_text(path), str(path))
+    except (SyntaxError, ValueError) as problem:
+        line = getattr(problem, "lineno", None) or 1
+        raise UsageError(f"{path}, line {line}: {getattr(problem, 'msg', problem)}; correct the Python") from None
+    return {node.name: [a.arg for a in node.args.args] for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _python(task: Task) -> Iterator[str]:
+    reference = _functions(task.folder / "reference.py")
+    template = _functions(task.folder / "solution.py")
+    if "get_inputs" not in _functions(task.folder / "get_inputs.py"):
+        yield "get_inputs.py defines no get_inputs(config)"
+    if "run" not in reference:
+        yield "reference.py defines no run(...)"
+    if reference.get("run") != template.get("run"):
+        yield "run(...) of solution.py and of reference.py take different arguments"
+
+
+def _hidden_checks(task: Task) -> Iterator[str]:
+    folder = task.folder / "hidden"
+    defined = _functions(folder / "check.py")
+    wanted = {entry["vary"] for entry in read_object(folder / "workloads.json").get("variations", [])}
+    for name in sorted({"memory_cap_bytes", *wanted} - set(defined)):
+        yield f"check.py defines no {name}(...)"
+    try:
+        tomllib.loads(read_text(folder / "rules.toml"))
+    except tomllib.TOMLDecodeError as problem:
+        yield f"rules.toml: {problem}"
+
+
+def _guidance(task: Task) -> Iterator[str]:
+    if task.guidance is None:
+        return
+    guidance = task.guidance_data()
+    design = guidance["level_2_dataflow_design"]
+    stages = {stage["stage_id"] for stage in design["stages"]}
+    names = stages | {insight["name"] for insight in guidance["level_1_high_level_algorithmic_insights"]}
+    for edge in design["edges"]:
+        for end in {edge["from"], edge["to"]} - stages - {"input", "output"}:
+            yield f"an edge names {end!r}, which is no stage"
+    for trick in guidance["level_3_low_level_optimization_tricks"]:
+        for name in set(trick["supports"]) - names:
+            yield f"{trick['name']!r} supports {name!r}, which is no item of L1 and no stage of L2"
+
+
+def _secrecy(task: Task) -> Iterator[str]:
+    if task.guidance is None:
+        return
+    guidance: dict[str, Any] = task.guidance_data()
+    sources = {name: read_text(task.guidance / name) for name in SOURCES if (task.guidance / name).is_file()}
+    for count in range(len(LEVELS) + 1):
+        for levels in itertools.combinations(LEVELS, count):
+            for leak in leaks(staged_files(task, levels), guidance, levels, sources):
+                yield f"staged with {','.join(levels) or 'no level'}: {leak}"
+
+
+CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
+    "files": _files,
+    "config": _config,
+    "workloads": _workloads,
+    "labels": _labels,
+    "python": _python,
+    "hidden": _hidden_checks,
+    "guidance": _guidance,
+    "secrecy": _secrecy,
+}

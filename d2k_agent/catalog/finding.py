@@ -1,0 +1,49 @@
+"""From what a user types to a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from d2k_agent.catalog.resources import guidance_dir, tasks_dir
+from d2k_agent.catalog.task import Task, load_task
+from d2k_agent.errors import UsageError
+
+
+def list_tasks(tasks: Path | None = None) -> list[Task]:
+    """The tasks that ship, by slug. Raises UsageError for one whose files cannot be read."""
+    folder = tasks or tasks_dir()
+    return [_load(entry) for entry in sorted(folder.iterdir()) if (entry / "config.json").is_file()]
+
+
+def find_task(name_or_path: str | Path) -> Task:
+    """A task by slug (`muon`), by its catalog path (`tasks/muon`) or by any folder that holds a config.json.
+
+    A folder that exists wins over a slug only where the text looks like a path. Raises UsageError listing what exists.
+    """
+    text = str(name_or_path)
+    if not text.strip() or "\0" in text:
+        raise UsageError(f"{text!r} names no task. {_known()}")
+    shipped = tasks_dir()
+    slug = text.removesuffix("/").removeprefix("tasks/")
+    looks_like_path = isinstance(name_or_path, Path) or "/" in text or text.startswith(".")
+    if looks_like_path and (Path(text) / "config.json").is_file():
+        return _load(Path(text))
+    if "/" not in slug and not slug.startswith(".") and (shipped / slug / "config.json").is_file():
+        return _load(shipped / slug)
+    if (Path(text) / "config.json").is_file():
+        return _load(Path(text))
+    if Path(text).is_dir():
+        raise UsageError(f"{text} is a folder without a config.json, so it is no task. {_known()}")
+    raise UsageError(f"there is no task {text!r}. {_known()}")
+
+
+def _load(folder: Path) -> Task:
+    """Guidance of a shipped task lies apart from it; a task of one's own keeps it in its folder."""
+    resolved = folder.resolve()
+    shipped = resolved.parent == tasks_dir().resolve()
+    return load_task(folder, guidance_dir() / resolved.name if shipped else folder / "guidance")
+
+
+def _known() -> str:
+    slugs = ", ".join(entry.name for entry in sorted(tasks_dir().iterdir()) if (entry / "config.json").is_file())
+    return f"Tasks that ship: {slugs or 'none'}. A folder with a config.json works as well, by its path."
