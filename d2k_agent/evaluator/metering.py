@@ -5,13 +5,11 @@ Memory that Python or NumPy holds is not seen, nor is what happens inside an int
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _COPIES = ("aten::copy_", "aten::clone", "aten::_to_copy")
 
@@ -54,20 +52,6 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     def _remove(self, key: int, size: int) -> None:
         self._known.discard(key)
         self._live_bytes -= size
-
-
-def suspend_inside_kernels() -> None:
-    """Make interpreted kernels invisible to any meter: what they do with PyTorch is the interpreter's, not run()'s."""
-    from triton.runtime import interpreter
-
-    launch: Callable[..., Any] = interpreter.GridExecutor.__call__
-
-    @functools.wraps(launch)
-    def unmetered(*args: Any, **kwargs: Any) -> Any:
-        with _disable_current_modes():
-            return launch(*args, **kwargs)
-
-    interpreter.GridExecutor.__call__ = unmetered
 
 
 def _key(tensor: torch.Tensor) -> int:

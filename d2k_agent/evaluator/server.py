@@ -72,10 +72,10 @@ def _prepare_interpreter() -> Any:
     os.environ["TRITON_INTERPRET"] = "1"
     import triton  # noqa: F401
 
-    from d2k_agent.evaluator import candidate, metering, numerics
+    from d2k_agent.evaluator import candidate, interpreting, numerics
 
     numerics.install()
-    metering.suspend_inside_kernels()
+    interpreting.prepare()
     return candidate.serve_calls
 
 

@@ -106,6 +106,7 @@ class ProcessLauncher:
                 start_new_session=True,
             )
         except OSError as problem:
+            self._stderr.close()
             raise MachineError(f"cannot start the evaluator ({command[0]}): {problem}") from None
         archive = build_archive(Path(__file__).resolve().parent.parent)
         assert self._process.stdin is not None
