@@ -36,7 +36,7 @@ class Isolation:
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """Bounds of each single process, in bytes. `memory_bytes` is address space: None where a GPU reserves much of it."""
+    """Bounds of each single process, in bytes. `memory_bytes` is address space: None where a GPU reserves much."""
 
     memory_bytes: int | None = None
     file_bytes: int = 8 << 30
