@@ -21,11 +21,12 @@ from d2k_agent.catalog.task import HIDDEN_FILES, SHARED_FILES, Task
 from d2k_agent.errors import UsageError
 
 SOURCES = ("expert.py", "baseline.py")
+SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of a task: its name, whether it passed, and what was found or is to be done."""
+    """One check of a task: its name, whether it passed, and what is to be corrected (empty where it passed)."""
 
     check: str
     passed: bool
@@ -42,7 +43,9 @@ def _run(name: str, check: Callable[[Task], Iterator[str]], task: Task) -> Findi
         found = list(check(task))
     except UsageError as problem:
         found = [str(problem)]
-    return Finding(name, not found, "; ".join(found[:5]) + ("; ..." if len(found) > 5 else "") or "ok")
+    return Finding(
+        name, not found, "; ".join(found[:SHOWN]) + (f"; {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    )
 
 
 def _files(task: Task) -> Iterator[str]:
@@ -61,7 +64,7 @@ def _config(task: Task) -> Iterator[str]:
 
 
 def _workloads(task: Task) -> Iterator[str]:
-    yield from _schema_problems("workloads", task.folder / "hidden" / "workloads.json")
+    yield from _schema_problems("workloads", _hidden_path(task))
 
 
 def _schema_problems(schema: str, path: Path) -> Iterator[str]:
@@ -69,11 +72,22 @@ def _schema_problems(schema: str, path: Path) -> Iterator[str]:
         yield f"{path.name}: {problem}"
 
 
+def _hidden_path(task: Task) -> Path:
+    return task.folder / "hidden" / "workloads.json"
+
+
+def _hidden(task: Task) -> dict[str, Any]:
+    """hidden/workloads.json where it fits its schema, a UsageError otherwise: what builds on it then fails in words."""
+    for problem in _schema_problems("workloads", _hidden_path(task)):
+        raise UsageError(f"correct the check 'workloads' first ({problem})")
+    return read_object(_hidden_path(task))
+
+
 def _labels(task: Task) -> Iterator[str]:
-    hidden = read_object(task.folder / "hidden" / "workloads.json")
+    hidden = _hidden(task)
     labels = [workload.label for workload in task.workloads]
-    labels += [entry["label"] for entry in hidden.get("smoke", [])]
-    labels += [entry["workload"]["label"] for entry in hidden.get("variations", [])]
+    labels += [entry["label"] for entry in hidden["smoke"]]
+    labels += [entry["workload"]["label"] for entry in hidden["variations"]]
     for label, count in Counter(labels).items():
         if count > 1:
             yield f"label {label} is used {count} times"
@@ -103,7 +117,7 @@ def _python(task: Task) -> Iterator[str]:
 def _hidden_checks(task: Task) -> Iterator[str]:
     folder = task.folder / "hidden"
     defined = _functions(folder / "check.py")
-    wanted = {entry["vary"] for entry in read_object(folder / "workloads.json").get("variations", [])}
+    wanted = {entry["vary"] for entry in _hidden(task)["variations"]}
     for name in sorted({"memory_cap_bytes", *wanted} - set(defined)):
         yield f"check.py defines no {name}(...)"
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from d2k_agent.catalog.resources import guidance_dir, tasks_dir
@@ -12,7 +13,7 @@ from d2k_agent.errors import UsageError
 def list_tasks(tasks: Path | None = None) -> list[Task]:
     """The tasks that ship, by slug. Raises UsageError for one whose files cannot be read."""
     folder = tasks or tasks_dir()
-    return [_load(entry) for entry in sorted(folder.iterdir()) if (entry / "config.json").is_file()]
+    return [_load(entry) for entry in sorted(folder.iterdir()) if _holds_config(entry)]
 
 
 def find_task(name_or_path: str | Path) -> Task:
@@ -26,13 +27,13 @@ def find_task(name_or_path: str | Path) -> Task:
     shipped = tasks_dir()
     slug = text.removesuffix("/").removeprefix("tasks/")
     looks_like_path = isinstance(name_or_path, Path) or "/" in text or text.startswith(".")
-    if looks_like_path and (Path(text) / "config.json").is_file():
+    if looks_like_path and _holds_config(Path(text)):
         return _load(Path(text))
-    if "/" not in slug and not slug.startswith(".") and (shipped / slug / "config.json").is_file():
+    if "/" not in slug and not slug.startswith(".") and _holds_config(shipped / slug):
         return _load(shipped / slug)
-    if (Path(text) / "config.json").is_file():
+    if _holds_config(Path(text)):
         return _load(Path(text))
-    if Path(text).is_dir():
+    if os.path.isdir(text):
         raise UsageError(f"{text} is a folder without a config.json, so it is no task. {_known()}")
     raise UsageError(f"there is no task {text!r}. {_known()}")
 
@@ -44,6 +45,11 @@ def _load(folder: Path) -> Task:
     return load_task(folder, guidance_dir() / resolved.name if shipped else folder / "guidance")
 
 
+def _holds_config(folder: Path) -> bool:
+    """Whether the folder has a config.json; no where the path cannot exist (too long, not permitted)."""
+    return os.path.isfile(folder / "config.json")
+
+
 def _known() -> str:
-    slugs = ", ".join(entry.name for entry in sorted(tasks_dir().iterdir()) if (entry / "config.json").is_file())
+    slugs = ", ".join(entry.name for entry in sorted(tasks_dir().iterdir()) if _holds_config(entry))
     return f"Tasks that ship: {slugs or 'none'}. A folder with a config.json works as well, by its path."

@@ -1,0 +1,111 @@
+"""`tasks check`: a correct task passes every check, and each fault is found by the check that is named for it."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.catalog import check_task, find_task, list_tasks
+from tests.catalog.tasks_on_disk import CONFIG, FILES, GUIDANCE, HIDDEN, write_task
+
+SHIPPED = [task.slug for task in list_tasks()]
+
+
+def failed(folder: Path) -> dict[str, str]:
+    return {finding.check: finding.message for finding in check_task(find_task(folder)) if not finding.passed}
+
+
+def changed(data: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
+    """A copy of nested data with one place replaced."""
+    result = copy.deepcopy(data)
+    place: Any = result
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return result
+
+
+@pytest.mark.parametrize("slug", SHIPPED)
+def test_every_shipped_task_passes(slug: str) -> None:
+    findings = check_task(find_task(slug))
+    assert len(findings) >= 8
+    assert [finding for finding in findings if not finding.passed] == []
+
+
+def test_a_correct_task_of_ones_own_passes(tmp_path: Path) -> None:
+    assert failed(write_task(tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    ("files", "check", "said"),
+    [
+        ({"solution.py": " \n"}, "files", "solution.py is empty"),
+        ({"hidden/check.py": None}, "files", "hidden/check.py is missing"),
+        ({"reference.py": "def run(x:\n"}, "python", "reference.py, line 1"),
+        ({"reference.py": "def go(x):\n    return x\n"}, "python", "reference.py defines no run"),
+        ({"get_inputs.py": "x = 1\n"}, "python", "get_inputs.py defines no get_inputs"),
+        ({"solution.py": "def run(x, y):\n    pass\n"}, "python", "take different arguments"),
+        ({"hidden/check.py": "def memory_cap_bytes(w):\n    return 0\n"}, "hidden", "check.py defines no negative"),
+        ({"hidden/check.py": "def negative(i, g):\n    return i\n"}, "hidden", "defines no memory_cap_bytes"),
+        ({"hidden/rules.toml": "[torch\n"}, "hidden", "rules.toml"),
+        ({"hidden/workloads.json": '{"category": "x"}'}, "labels", "correct the check 'workloads' first"),
+        ({"task_description.md": "Chain text of the second\n level, about registers."}, "secrecy", "sentence of L2"),
+        ({"solution.py": FILES["solution.py"] + "# def secret_doubling_kernel(pointer):\n"}, "secrecy", "expert.py"),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_file_is_found(files: dict[str, str | None], check: str, said: str, tmp_path: Path) -> None:
+    write_task(tmp_path, files=files)
+    assert said in failed(tmp_path)[check]
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "value", "check", "said"),
+    [
+        ("config", ("benchmark_id",), 7, "config", "benchmark_id: string expected, not int"),
+        ("config", ("workloads",), [{"label": "n8"}, {"label": "n8"}], "labels", "label n8 is used 2 times"),
+        ("config", ("workloads", 0, "label"), "negative_n4", "labels", "negative_n4 is used 2 times"),
+        ("hidden", ("repeat_calls",), True, "workloads", "repeat_calls: integer expected, not bool"),
+        ("hidden", ("variations", 0, "devices"), ["tpu"], "workloads", "variations[0].devices[0]: 'tpu' is not one of"),
+        ("hidden", ("mutated_inputs",), [-1], "workloads", "mutated_inputs[0]: -1 is below 0"),
+        ("hidden", ("smoke",), [], "workloads", "smoke: at least 1 items expected"),
+        ("hidden", ("surprise",), 1, "workloads", "surprise: unknown key"),
+        ("guidance", ("level_2_dataflow_design", "overview"), "short", "guidance", "at least 80 characters"),
+        ("guidance", ("level_2_dataflow_design", "edges", 0, "to"), "nowhere", "guidance", "'nowhere', which is"),
+        ("guidance", ("level_3_low_level_optimization_tricks", 0, "supports"), ["x"], "guidance", "supports 'x'"),
+        (
+            "guidance",
+            ("level_1_high_level_algorithmic_insights", 0, "constraints"),
+            "Chain text of the third level, about lanes.",
+            "secrecy",
+            "staged with L1: guidance.json has a sentence of L3",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_in_the_data_is_found(
+    part: str, path: tuple[Any, ...], value: Any, check: str, said: str, tmp_path: Path
+) -> None:
+    parts = {"config": CONFIG, "hidden": HIDDEN, "guidance": GUIDANCE}
+    parts[part] = changed(parts[part], *path, value=value)
+    write_task(tmp_path, **parts)
+    assert said in failed(tmp_path)[check]
+
+
+def test_nothing_of_a_task_is_executed(tmp_path: Path) -> None:
+    code = "open('was_here', 'w')\n"
+    files = {name: code + FILES[name] for name in ("get_inputs.py", "reference.py", "solution.py", "hidden/check.py")}
+    write_task(tmp_path / "task", files=files)
+    script = (
+        "import sys; from d2k_agent.catalog import *; check_task(find_task(sys.argv[1])); print('torch' in sys.modules)"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "task")],
+        cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "False"
+    assert not (tmp_path / "was_here").exists()
