@@ -4,6 +4,7 @@ surroundings  what this process was given: folder, environment, settings file
 evaluation    from a candidate's file to a job and its verdict
 host_tools    submit, compile and profile as the agent's tools
 modelling     a model from its name
+driving       one run driven from where it stands
 solving       start, resume and replay runs
 inventory     find, list, follow, stop and remove runs
 doctor        what this machine can do

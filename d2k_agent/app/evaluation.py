@@ -123,8 +123,8 @@ def open_launcher(around: Surroundings, settings: Settings, progress: Progress) 
 
 def check_workloads(task: Task, labels: Sequence[str]) -> tuple[str, ...]:
     """`labels`, when every one is a registered or a smoke workload of `task`; else UsageError that lists them."""
-    smoke = json.loads(task.bundle().hidden["workloads.json"])["smoke"]
-    known = [workload.label for workload in task.workloads] + [workload["label"] for workload in smoke]
+    hidden = json.loads(task.bundle().hidden.get("workloads.json", "{}"))
+    known = [workload.label for workload in task.workloads] + [smoke["label"] for smoke in hidden.get("smoke", ())]
     for label in labels:
         if label not in known:
             raise UsageError(f"{task.slug} has no workload {label!r}; choose from {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""Start, resume and replay runs: puts the parts of a run together and drives it."""
+"""Start, resume and replay runs."""
 
 from __future__ import annotations
 
@@ -7,58 +7,24 @@ import hashlib
 import importlib.metadata
 import platform
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from d2k_agent import __version__
-from d2k_agent.app.evaluation import open_evaluation
-from d2k_agent.app.host_tools import host_tools
+from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.modelling import REPLAY, model_name, open_model, recorded_turns, recording
+from d2k_agent.app.modelling import REPLAY, model_name, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
-from d2k_agent.errors import D2KError, MachineError, UsageError
+from d2k_agent.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.models import Divergence, Model
-    from d2k_agent.records import Event, RunFolder, Trace
+    from d2k_agent.records import RunRecord
     from d2k_agent.sandbox import Isolation
-    from d2k_agent.toolbox import HostTool, Toolbox
 
-PAPER_TOOLS = ("read", "write", "bash", "submit")
-
-
-class Watcher(Protocol):
-    """Who watches a run."""
-
-    def note(self, text: str) -> None:
-        """A sentence about the run as a whole."""
-
-    def step(self, text: str) -> None:
-        """What is being done within the step in flight."""
-
-    def past(self, events: Iterable[Event]) -> None:
-        """Events from before a resume."""
-
-    def event(self, event: Event) -> None:
-        """One event, as it is recorded."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A run that ended by its own rules. `divergences` is None unless its model replays a recording."""
-
-    run_dir: Path
-    trace: Trace
-    divergences: Sequence[Divergence] | None
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a run; the text says how to go on with it."""
+VERSIONS = ("torch", "triton", "langgraph", "litellm")
 
 
 def solve(
@@ -94,12 +60,18 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
 
 
 def resume(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
-    """Go on with an interrupted run. Raises UsageError for one that is over, or that is being driven."""
+    """Go on with an interrupted run.
+
+    Raises UsageError for one that is over, that is being driven, or whose circumstances have changed.
+    """
     from d2k_agent.catalog import find_task
     from d2k_agent.records import read_trace
 
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
+    driver = run.driver()
+    if driver is not None:
+        raise UsageError(f"{run.path.name} is running (process {driver.pid}); wait for it, or `d2k-agent stop {name}`")
     trace = read_trace(run.path)
     if trace.finished is not None:
         raise UsageError(
@@ -109,11 +81,37 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     config = trace.run.config
     task = find_task(config.task)
     if task.bundle().digest != trace.run.task_digest:
-        raise UsageError(
-            f"the files of {task.slug} changed since {run.path.name} began; restore them, or start a new run"
-        )
+        raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    _require_same_isolation(trace.run, isolation)
+    model = open_model(around, config, watcher.note)
     watcher.past(trace.events)
-    return _drive(around, settings, task, run, config, watcher)
+    return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+
+
+def require_isolation(isolation: Isolation, unsafe_no_sandbox: bool) -> Isolation:
+    """`isolation`, when there is one or its absence was accepted. Raises MachineError that says what to do."""
+    if isolation.kind == "none" and not unsafe_no_sandbox:
+        raise MachineError(
+            "this system offers no isolation that works, so nothing was started; `d2k-agent doctor` says what is "
+            "missing, and --unsafe-no-sandbox runs everything with your own rights"
+        )
+    return isolation
+
+
+def _probe() -> Isolation:
+    from d2k_agent.sandbox import probe
+
+    return probe()
+
+
+def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
+    began_with = record.isolation.get("kind")
+    if began_with != isolation.kind:
+        raise UsageError(
+            f"{record.run_id} began under the isolation {began_with}, this machine offers {isolation.kind}; results of "
+            "the two are not to be mixed: resume it where it began, or start a new run"
+        )
 
 
 def _task_reference(task: Task) -> str:
@@ -128,10 +126,10 @@ def _start(around: Surroundings, settings: Settings, task: Task, config: RunConf
     from d2k_agent.catalog import staged_files
     from d2k_agent.records import RunFolder, RunRecord
 
-    model = open_model(around, config, watcher.note)
-    isolation = _isolation(config)
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
+    model = open_model(around, config, watcher.note)
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     record = RunRecord(
         run_id=path.name,
         config=config,
@@ -143,7 +141,7 @@ def _start(around: Surroundings, settings: Settings, task: Task, config: RunConf
         versions=_versions(),
     )
     run = RunFolder.create(path, record)
-    return _drive(around, settings, task, run, config, watcher, model, isolation)
+    return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
 
 
 def _new_folder(around: Surroundings, settings: Settings, task: Task, config: RunConfig) -> Path:
@@ -159,85 +157,11 @@ def _new_folder(around: Surroundings, settings: Settings, task: Task, config: Ru
     return around.runs_folder(settings) / name
 
 
-def _isolation(config: RunConfig) -> Isolation:
-    from d2k_agent.sandbox import Isolation, probe
-
-    if config.unsafe_no_sandbox:
-        return Isolation("none", {})
-    isolation = probe()
-    if isolation.kind == "none":
-        raise MachineError(
-            "this system offers no isolation that works, so nothing was started; `d2k-agent doctor` says what is "
-            "missing, and --unsafe-no-sandbox runs everything with your own rights"
-        )
-    return isolation
-
-
 def _versions() -> dict[str, str]:
     versions = {"d2k-agent": __version__, "python": platform.python_version()}
-    for name in ("torch", "triton", "langgraph", "litellm"):
+    for name in VERSIONS:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def _drive(
-    around: Surroundings,
-    settings: Settings,
-    task: Task,
-    run: RunFolder,
-    config: RunConfig,
-    watcher: Watcher,
-    model: Model | None = None,
-    isolation: Isolation | None = None,
-) -> Finished:
-    """Drive a run from where it stands, and say in every error and on Ctrl-C how to go on."""
-    from d2k_agent.agent import run_agent
-    from d2k_agent.models import compare
-    from d2k_agent.records import read_trace
-
-    model = model or open_model(around, config, watcher.note)
-    isolation = isolation or _isolation(config)
-    watcher.note(f"run folder {run.path}")
-    wishes = dataclasses.replace(
-        settings, target=config.target, device=config.device, unsafe_no_sandbox=config.unsafe_no_sandbox
-    )
-    try:
-        _stage(task, run, config)
-        with open_evaluation(around, wishes, task, watcher.step) as evaluation:
-            toolbox = _toolbox(run, config, isolation, host_tools(evaluation, run.workspace))
-            run_agent(run, config, model, toolbox, watcher.event)
-    except KeyboardInterrupt:
-        raise Interrupted(f"ended by Ctrl-C; go on with `d2k-agent resume {run.path}`") from None
-    except UsageError:
-        raise
-    except D2KError as error:
-        raise type(error)(f"{error} (then go on with `d2k-agent resume {run.path}`)") from error
-    trace = read_trace(run.path)
-    replays = config.model.startswith(REPLAY)
-    divergences = compare(recorded_turns(recording(config.model)), trace.messages()) if replays else None
-    return Finished(run.path, trace, divergences)
-
-
-def _stage(task: Task, run: RunFolder, config: RunConfig) -> None:
-    """Give the agent its files, unless it has begun to work with them."""
-    from d2k_agent.catalog import staged_files
-    from d2k_agent.records import write_atomically
-
-    if run.events.exists() and run.events.stat().st_size:
-        return
-    for name, data in staged_files(task, config.levels).items():
-        write_atomically(run.workspace / name, data)
-
-
-def _toolbox(run: RunFolder, config: RunConfig, isolation: Isolation, host: Mapping[str, HostTool]) -> Toolbox:
-    from d2k_agent.catalog import tools_dir
-    from d2k_agent.sandbox import Sandbox
-    from d2k_agent.toolbox import Toolbox, load_tools
-
-    specs = load_tools(tools_dir())
-    if config.protocol == "paper":
-        specs = {name: spec for name, spec in specs.items() if name in PAPER_TOOLS}
-    return Toolbox(specs, Sandbox(isolation, run.workspace), run.workspace, host, {})

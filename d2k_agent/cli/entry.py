@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except D2KError as error:
         return _complain(str(error), error.exit_status)
-    except KeyboardInterrupt:
-        return _complain("ended by Ctrl-C", INTERRUPTED)
+    except KeyboardInterrupt as interruption:
+        return _complain(str(interruption) or "ended by Ctrl-C", INTERRUPTED)
     except BrokenPipeError:
         # The reader went away; the flush at exit must not complain about it a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,7 +10,7 @@ from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, add_
 from d2k_agent.cli.tasks import add_levels
 
 if TYPE_CHECKING:
-    from d2k_agent.app.solving import Finished
+    from d2k_agent.app.driving import Finished
     from d2k_agent.cli.parsing import Commands
 
 SOLVE = "d2k-agent solve tasks/muon --levels L1,L2"

@@ -94,7 +94,8 @@ def run_show(arguments: argparse.Namespace) -> int:
         return 0
     lines = [f"{task.slug}: {task.title} ({task.category})", str(task.folder), ""]
     for workload in task.workloads:
-        lines.append(f"  {workload.label}  " + "  ".join(f"{name}={value}" for name, value in workload.params.items()))
+        shape = {name: value for name, value in workload.params.items() if isinstance(value, int | float | bool)}
+        lines.append(f"  {workload.label}  " + "  ".join(f"{name}={value}" for name, value in shape.items()))
     print_text("\n".join([*lines, "", description.rstrip()]))
     return 0
 
@@ -109,9 +110,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
     else:
         for item in findings:
-            print(
-                f"{'ok    ' if item.passed else 'FAILED'}  {item.check}" + (f": {item.message}" if item.message else "")
-            )
+            print(f"ok      {item.check}" if item.passed else f"FAILED  {item.check}: {item.message}")
     return 0 if all(item.passed for item in findings) else 1
 
 

@@ -89,7 +89,7 @@ class ProgressLines:
                 self._start_turn(None)
                 return "the model asked for no tool and was told to go on"
             case "model_call_failed":
-                return f"the model call failed: {event.reason}"
+                return f"the model call failed: {event.reason}" if event.may_be_billed else event.reason
             case "selection_made":
                 self.status = "selecting"
             case "run_finished":

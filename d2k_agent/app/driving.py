@@ -1,0 +1,129 @@
+"""One run driven from where it stands: its files, its tools, its evaluator and the agent put together."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from d2k_agent.app.evaluation import open_evaluation
+from d2k_agent.app.host_tools import host_tools
+from d2k_agent.app.modelling import REPLAY, recorded_turns, recording
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import RunConfig, Settings, ToolLimits
+from d2k_agent.errors import D2KError
+
+if TYPE_CHECKING:
+    from d2k_agent.catalog import Task
+    from d2k_agent.models import Divergence, Model
+    from d2k_agent.records import Event, RunFolder, Trace
+    from d2k_agent.sandbox import Isolation
+    from d2k_agent.toolbox import HostTool, Toolbox, ToolSpec
+
+PAPER_TOOLS = ("read", "write", "bash", "submit")
+
+
+class Watcher(Protocol):
+    """Who watches a run."""
+
+    def note(self, text: str) -> None:
+        """A sentence about the run as a whole."""
+
+    def step(self, text: str) -> None:
+        """What is being done within the step in flight."""
+
+    def past(self, events: Iterable[Event]) -> None:
+        """Events from before a resume."""
+
+    def event(self, event: Event) -> None:
+        """One event, as it is recorded."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a run; the text says how to go on with it."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that ended by its own rules. `divergences` is None unless its model replays a recording."""
+
+    run_dir: Path
+    trace: Trace
+    divergences: Sequence[Divergence] | None
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """All that a run is driven with. `settings` says how the evaluator is started, `config` what the run is."""
+
+    around: Surroundings
+    settings: Settings
+    task: Task
+    config: RunConfig
+    model: Model
+    isolation: Isolation
+    watcher: Watcher
+
+    def drive(self, run: RunFolder) -> Finished:
+        """Drive the run to its end. Every error, and Interrupted for Ctrl-C, says how to go on."""
+        from d2k_agent.agent import run_agent
+        from d2k_agent.models import compare
+        from d2k_agent.records import read_trace
+
+        self.watcher.note(f"run folder {run.path}")
+        config = self.config
+        wishes = dataclasses.replace(
+            self.settings, target=config.target, device=config.device, unsafe_no_sandbox=config.unsafe_no_sandbox
+        )
+        try:
+            self._stage(run)
+            with open_evaluation(self.around, wishes, self.task, self.watcher.step) as evaluation:
+                toolbox = self._toolbox(run, host_tools(evaluation, self.task, run.workspace))
+                run_agent(run, config, self.model, toolbox, self.watcher.event)
+        except KeyboardInterrupt:
+            raise Interrupted(f"ended by Ctrl-C; go on with `d2k-agent resume {run.path}`") from None
+        except D2KError as error:
+            raise type(error)(f"{error} (then go on with `d2k-agent resume {run.path}`)") from error
+        trace = read_trace(run.path)
+        if not config.model.startswith(REPLAY):
+            return Finished(run.path, trace, None)
+        return Finished(run.path, trace, compare(recorded_turns(recording(config.model)), trace.messages()))
+
+    def _stage(self, run: RunFolder) -> None:
+        """Give the agent its files, unless it has begun to work with them."""
+        from d2k_agent.catalog import staged_files
+        from d2k_agent.records.files import write_atomically
+
+        if run.events.exists() and run.events.stat().st_size:
+            return
+        for name, data in staged_files(self.task, self.config.levels).items():
+            write_atomically(run.workspace / name, data)
+
+    def _toolbox(self, run: RunFolder, host: Mapping[str, HostTool]) -> Toolbox:
+        from d2k_agent.catalog import tools_dir
+        from d2k_agent.sandbox import Sandbox
+        from d2k_agent.toolbox import Toolbox, load_tools
+
+        config = self.config
+        specs = {name: _limited(spec, config.tool_limits) for name, spec in load_tools(tools_dir()).items()}
+        if config.protocol == "paper":
+            specs = {name: spec for name, spec in specs.items() if name in PAPER_TOOLS}
+        sandbox = Sandbox(self.isolation, run.workspace, unsafe_no_sandbox=config.unsafe_no_sandbox)
+        return Toolbox(specs, sandbox, run.workspace, host, _python_roots())
+
+
+def _limited(spec: ToolSpec, limits: ToolLimits) -> ToolSpec:
+    """The tool under the run's bounds, where those are tighter than its own."""
+    limit_s = spec.limit_s if limits.limit_s is None else min(spec.limit_s, limits.limit_s)
+    chars = spec.output_chars if limits.output_chars is None else min(spec.output_chars, limits.output_chars)
+    return dataclasses.replace(spec, limit_s=limit_s, output_chars=chars)
+
+
+def _python_roots() -> dict[str, str]:
+    """The folders of this interpreter and its packages, which a recorded text calls <python>."""
+    folders = (sys.prefix, sys.base_prefix)
+    return dict.fromkeys([*folders, *map(os.path.realpath, folders)], "<python>")

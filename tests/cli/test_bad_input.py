@@ -1,0 +1,109 @@
+"""Bad input: a sentence that says what to do, the exit status, no traceback, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import assert_refused, d2k
+
+
+def script(folder: Path) -> str:
+    """A model that says one thing."""
+    path = folder / "script.json"
+    path.write_text('{"name": "scripted/one", "replies": [{"content": "done"}]}')
+    return f"scripted/{path}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("solve", "no_such_task"), ("no task 'no_such_task'", "muon")),
+        (("evaluate", "no_such_task", "x.py"), ("no task 'no_such_task'",)),
+        (("solve", "muon", "--levels", "L7"), ("no level 'L7'",)),
+        (("solve", "muon", "--levels", "L2"), ("--any-levels",)),
+        (("solve", "muon", "--turns", "0"), ("turns must be greater than 0",)),
+        (("solve", "muon", "--model", "anthropic/claude-opus-4-8"), ("ANTHROPIC_API_KEY",)),
+        (("solve", "muon", "--model", "no-provider-has-this"), ("no-provider-has-this", "--api-base")),
+        (("solve", "muon", "--model", "scripted/none.json"), ("none.json",)),
+        (("solve", "muon", "--model", "replay/none"), ("no recorded run 'none'",)),
+        (("evaluate", "muon", "none.py"), ("no file", "none.py")),
+        (("evaluate", "muon", "none.py", "--workload", "huge"), ("no workload 'huge'",)),
+        (("resume", "none"), ("no run 'none'",)),
+        (("stop", "none"), ("no run 'none'",)),
+        (("runs", "rm", "none"), ("no run 'none'",)),
+        (("trace", "show", "none"), ("no run 'none'",)),
+        (("trace", "replay", "none"), ("no run 'none'",)),
+    ],
+)
+def test_what_does_not_exist_is_named_and_nothing_is_made(
+    tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    answer = d2k(*arguments, folder=tmp_path)
+    assert_refused(answer, 2, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_binary(path: Path) -> None:
+    path.write_bytes(b"\x7fELF\xff\x00\x01")
+
+
+def zero_bytes(path: Path) -> None:
+    path.write_bytes(b"import torch\0")
+
+
+def too_large(path: Path) -> None:
+    path.write_text("# padding\n" * 120_000)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (a_folder, ("is a folder", "solution.py/solution.py")),
+        (a_binary, ("is not UTF-8 text (byte 4)",)),
+        (zero_bytes, ("zero byte",)),
+        (too_large, ("larger than 1 MiB",)),
+    ],
+)
+def test_a_solution_that_cannot_be_one_is_refused(
+    tmp_path: Path, make: Callable[[Path], None], words: tuple[str, ...]
+) -> None:
+    make(tmp_path / "solution.py")
+    assert_refused(d2k("evaluate", "muon", "solution.py", folder=tmp_path), 2, *words)
+
+
+def test_a_folder_that_is_no_run_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    for command in (("resume", "plain"), ("trace", "show", "plain"), ("stop", "plain"), ("runs", "rm", "plain")):
+        assert_refused(d2k(*command, folder=tmp_path), 2, "no run's folder", "d2k-agent runs list")
+    assert (tmp_path / "plain").is_dir()
+
+
+def test_a_run_folder_in_use_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("precious")
+    answer = d2k("solve", "muon", "--model", script(tmp_path), "--run-dir", "mine", folder=tmp_path)
+    assert_refused(answer, 2, "mine is not empty")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_a_damaged_run_is_reported_and_can_still_be_removed(tmp_path: Path) -> None:
+    run = tmp_path / "traces" / "runs" / "broken"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"format": 1, "config"')
+    assert_refused(d2k("resume", "broken", folder=tmp_path), 3, "run.json cannot be read")
+    assert_refused(d2k("trace", "show", "broken", folder=tmp_path), 3, "run.json cannot be read")
+    assert "damaged" in d2k("runs", "list", folder=tmp_path).out
+    assert d2k("runs", "rm", "broken", folder=tmp_path).status == 0
+    assert not run.exists()
+
+
+def test_a_wrong_settings_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "d2k-agent.toml").write_text("turns = 'many'\n")
+    assert_refused(d2k("solve", "muon", folder=tmp_path), 2, "d2k-agent.toml", "turns must be a whole number")
