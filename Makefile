@@ -16,6 +16,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## build .venv with every locked dependency (again only when a lock file changes)
+	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
 
 $(STAMP): requirements.lock requirements-eval.txt
 	@test "$$(uname -s)" = Linux || { \
@@ -36,7 +37,6 @@ $(STAMP): requirements.lock requirements-eval.txt
 	$(PIP) install --quiet -r requirements-eval.txt
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
-	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
 
 demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
 	$(BIN)/d2k-agent solve tasks/muon --levels L1,L2
