@@ -1,0 +1,178 @@
+"""One compile job from end to end: scout, compile side by side, capture, and an answer within the time limit.
+
+Runs in a confined process of its own, in its main thread: it executes the candidate. It proves that kernels compile
+and fit, never that they are right or fast.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton import knobs
+
+from d2k_agent.contract import CompileReport
+from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout
+from d2k_agent.evaluator.compilation.compiler import KernelCompiler, Request
+from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure, describe
+from d2k_agent.evaluator.compilation.fake_cuda import FakeTensors, HostTensors, needs_values
+from d2k_agent.evaluator.compilation.inspect_binary import Resources, read_log
+from d2k_agent.evaluator.compilation.report import build_report
+from d2k_agent.evaluator.compilation.targets import Target, find_target
+from d2k_agent.evaluator.compilation.tuning import LeftOut
+
+TUNING_S = 60.0
+
+
+class LimitReached(BaseException):
+    """Time is up. Not an Exception, so that a candidate's `except Exception` does not take it for its own."""
+
+
+def compile_candidate(
+    path: str,
+    calls: Sequence[Call],
+    target: str,
+    scratch: str,
+    limit_s: float,
+    smoke_calls: Sequence[Call] = (),
+) -> CompileReport:
+    """Compile every kernel that `run()` of the candidate at `path` launches, for `target`.
+
+    `calls` are the registered workloads, each with what makes its arguments on a device given by name ("cuda");
+    nothing is allocated for them. A candidate whose host code reads tensor values is run on `smoke_calls` instead.
+    `scratch` is a writable folder. The answer comes within about `limit_s` seconds: what is not finished then is its
+    `error`. Everything in it is of bounded size. Must be called in the main thread of a process that can be thrown
+    away: torch and Triton keep pretending. Raises ValueError for an unknown target and RuntimeError in a process that
+    interprets kernels; what making arguments raises is raised again.
+    """
+    gpu = find_target(target)
+    if knobs.runtime.interpret:
+        raise RuntimeError("this process interprets kernels: start it without TRITON_INTERPRET to compile them")
+    began = time.monotonic()
+    job = CompileJob(CandidateSource(path), gpu, Path(scratch))
+    with _settings(scratch), _alarm(limit_s):
+        try:
+            job.run(calls, smoke_calls)
+        except LimitReached:
+            job.failure = Failure("time", job.unfinished(limit_s))
+    uses = list(job.capture.uses.values()) if job.capture else []
+    tuners = list(job.capture.tuning.tuners.values()) if job.capture else []
+    return build_report(
+        target=gpu,
+        uses=uses,
+        tuners=tuners,
+        workloads=job.capture.workloads if job.capture else [],
+        resources=job.resources,
+        source=job.source,
+        failure=job.failure,
+        notes=job.notes,
+        seconds=time.monotonic() - began,
+    )
+
+
+class CompileJob:
+    """The state of one job. After run(): `capture` is the last pass, `failure` what went wrong, `notes` warnings."""
+
+    def __init__(self, source: CandidateSource, target: Target, scratch: Path) -> None:
+        self.source, self.target = source, target
+        self.capture: Capture | None = None
+        self.resources: dict[bytes, Resources] = {}
+        self.failure: Failure | None = None
+        self.notes: list[str] = []
+        self._compiler = KernelCompiler(triton.compiler.compile, target, scratch, len(os.sched_getaffinity(0)))
+        self._tuning_until = float("inf")
+        self._variants = 0
+        self._phase = "nothing had been begun"
+
+    def run(self, calls: Sequence[Call], smoke_calls: Sequence[Call]) -> None:
+        """Take the candidate through `calls`, or through `smoke_calls` when its host code needs values."""
+        capture = self._pass(calls, FakeTensors())
+        if needs_values(capture.problem) and smoke_calls:
+            labels = ", ".join(label for label, _ in smoke_calls)
+            self.notes.append(
+                "run() reads tensor values on the host, which stalls a GPU: its kernels were compiled at reduced "
+                f"shapes ({labels}), not at the registered ones"
+            )
+            capture = self._pass(smoke_calls, HostTensors())
+        if capture.problem is not None:
+            where = f"workload {capture.label}: " if capture.label else "importing solution.py: "
+            failure = describe(capture.problem, self.source, capture.last_request, self.target)
+            self.failure = Failure(failure.kind, where + failure.text)
+
+    def _pass(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors) -> Capture:
+        scout = Scout()
+        scouting = Capture(self.target, scout, lambda _: None)
+        self._phase = "the Python code of solution.py was still running"
+        scouting.run(self.source.path, calls, tensors)
+        scout.forget()
+        if needs_values(scouting.problem):
+            return scouting.without_kernels()
+        self._variants = len({request.key for request in scout.requests})
+        self._tuning_until = time.monotonic() + TUNING_S
+        self._phase = "kernels were still being compiled"
+        self._compiler.compile_ahead(scout.requests, self._tuning_until)
+        self._phase = "the Python code of solution.py was still running"
+        self.capture = Capture(self.target, self._compile, self._registers)
+        self.capture.run(self.source.path, calls, type(tensors)())
+        return self.capture
+
+    def _compile(self, request: Request) -> Any:
+        if request.optional and request.key not in self._compiler.outcomes and time.monotonic() > self._tuning_until:
+            raise LeftOut
+        compiled = self._compiler.compile_now(request)
+        self.resources[compiled.kernel] = read_log(self._compiler.outcomes[request.key].text)
+        return compiled
+
+    def _registers(self, binary: bytes) -> int | None:
+        return self.resources.get(binary, Resources()).registers
+
+    def unfinished(self, limit_s: float) -> str:
+        """What to say when time is up: what is done, what was going on, what would help."""
+        outcomes = list(self._compiler.outcomes.values())
+        done = sum(outcome.kind == "compiled" for outcome in outcomes)
+        parts = [f"compiling did not finish within {limit_s:.0f} s"]
+        if self._variants:
+            slowest = f", the slowest in {max(outcome.seconds for outcome in outcomes):.1f} s" if outcomes else ""
+            parts.append(f"{done} of {self._variants} kernel variants were compiled{slowest}")
+        going_on = [
+            f"kernel {name} was still being compiled after {seconds:.1f} s"
+            for name, seconds in list(self._compiler.interrupted.items())[:5]
+        ]
+        return "; ".join(parts + (going_on or [self._phase])) + ". Use smaller tiles, less unrolling or fewer variants."
+
+
+@contextlib.contextmanager
+def _settings(scratch: str) -> Iterator[None]:
+    """Triton's cache and temporary files below `scratch`, ptxas's log kept, numerics as on the GPU machine."""
+    folder, tempfile.tempdir = tempfile.tempdir, scratch
+    with knobs.cache.scope(), knobs.nvidia.scope(), knobs.language.scope():
+        knobs.cache.dir = str(Path(scratch, "kernels"))
+        knobs.nvidia.dump_ptxas_log = True
+        knobs.language.default_fp_fusion = True
+        try:
+            yield
+        finally:
+            tempfile.tempdir = folder
+
+
+@contextlib.contextmanager
+def _alarm(limit_s: float) -> Iterator[None]:
+    """Raises LimitReached inside the block after `limit_s` seconds, and again each second if it is swallowed."""
+
+    def ring(_signal: int, _frame: Any) -> None:
+        raise LimitReached
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(limit_s, 0.001), 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

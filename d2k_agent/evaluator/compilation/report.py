@@ -1,0 +1,94 @@
+"""From a capture to a CompileReport: every kernel inspected, every string and list bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import triton
+
+from d2k_agent.contract import CompileReport, KernelReport
+from d2k_agent.evaluator.compilation.advice import kernel_advice, tuning_advice
+from d2k_agent.evaluator.compilation.capture import KernelUse
+from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure
+from d2k_agent.evaluator.compilation.inspect_binary import Resources, count_instructions, count_products, has_product
+from d2k_agent.evaluator.compilation.targets import Target
+from d2k_agent.evaluator.compilation.tuning import Tuner
+
+MAX_NAME_CHARS = 200
+MAX_ERROR_CHARS = 4000
+MAX_KERNELS = 200
+MAX_WARNINGS = 50
+MAX_WARNING_CHARS = 500
+MAX_CONSTEXPRS = 40
+MAX_GRIDS = 16
+
+
+def build_report(
+    *,
+    target: Target,
+    uses: Sequence[KernelUse],
+    tuners: Sequence[Tuner],
+    workloads: Sequence[str],
+    resources: Mapping[bytes, Resources],
+    source: CandidateSource,
+    failure: Failure | None,
+    notes: Sequence[str],
+    seconds: float,
+) -> CompileReport:
+    """The report of what is known. `resources` is by kernel binary; `notes` become the first warnings."""
+    kernels, warnings = [], list(notes)
+    for use in uses:
+        known = resources.get(use.compiled.kernel, Resources())
+        kernel = _kernel(use, known, target, source)
+        kernels.append(kernel)
+        if use.launches:
+            ir = use.compiled.asm.get("ttir") or use.compiled.asm.get("ttgir", "")
+            warnings += kernel_advice(kernel, has_product(ir), known.remarks, target)
+    warnings += [line for tuner in tuners for line in tuning_advice(tuner, target)]
+    if failure is None and not any(kernel.launches for kernel in kernels):
+        warnings.append("run() launched no Triton kernel")
+    return CompileReport(
+        target=target.name,
+        architecture=target.architecture,
+        triton_version=str(triton.__version__),
+        kernels=tuple(kernels[:MAX_KERNELS]),
+        workloads=tuple(workloads),
+        error=None if failure is None else failure.text[:MAX_ERROR_CHARS],
+        error_kind=None if failure is None else failure.kind,
+        not_compiled=sum(tuner.left_out for tuner in tuners),
+        warnings=tuple(text[:MAX_WARNING_CHARS] for text in dict.fromkeys(warnings))[:MAX_WARNINGS],
+        seconds=round(seconds, 3),
+    )
+
+
+def _kernel(use: KernelUse, resources: Resources, target: Target, source: CandidateSource) -> KernelReport:
+    compiled, metadata = use.compiled, use.compiled.metadata
+    columns = getattr(metadata, "tmem_size", None)
+    return KernelReport(
+        name=str(compiled.name)[:MAX_NAME_CHARS],
+        num_warps=int(metadata.num_warps),
+        num_stages=int(metadata.num_stages),
+        registers=resources.registers,
+        spill_store_bytes=resources.spill_store_bytes,
+        spill_load_bytes=resources.spill_load_bytes,
+        stack_bytes=resources.stack_bytes,
+        shared_bytes=int(metadata.shared),
+        tensor_memory_columns=int(columns) if columns is not None and target.has_tensor_memory else None,
+        instructions=count_instructions(compiled.asm["ptx"]) | count_products(compiled.asm.get("ttir", "")),
+        constexprs=_constexprs(compiled.src),
+        grids={label: tuple(grids)[:MAX_GRIDS] for label, grids in use.grids.items()},
+        launches=use.launches,
+        source_line=source.kernel_line(use.request),
+    )
+
+
+def _constexprs(source: Any) -> dict[str, str]:
+    """Compile-time arguments by name, as bounded text."""
+    found = {}
+    for place, value in list(source.constants.items())[:MAX_CONSTEXPRS]:
+        name = source.fn.arg_names[place[0]] + "".join(f"[{index}]" for index in place[1:])
+        bare = getattr(value, "value", value)
+        plain = isinstance(bare, (bool, int, float, str, type(None), triton.language.dtype))
+        found[str(name)[:MAX_NAME_CHARS]] = str(bare)[:MAX_NAME_CHARS] if plain else type(bare).__name__
+    return found
