@@ -14,7 +14,7 @@ TRIPLES = (
     (3.160399673686287, -2.149649518898498, 0.3996366907664389),
     (2.1910971618617303, -1.441662010214663, 0.328146487623155),
 )
-CHUNKS = 64
+MOST_CHUNKS = 64
 BLOCK = 4096
 
 
@@ -83,13 +83,14 @@ def run(G, steps=5):
     g = G.contiguous().view(-1, *G.shape[-2:])
     batch, M, K = g.shape
     out = torch.empty_like(g)
-    sums = torch.empty((batch, CHUNKS), dtype=torch.float32, device=g.device)
+    chunks = min(MOST_CHUNKS, triton.next_power_of_2(triton.cdiv(M * K, BLOCK)))
+    sums = torch.empty((batch, chunks), dtype=torch.float32, device=g.device)
     x = torch.empty((batch, M, K), dtype=torch.float16, device=g.device)
     following = torch.empty_like(x)
     gram = torch.empty((batch, M, M), dtype=torch.float16, device=g.device)
     action = torch.empty_like(gram)
-    _chunk_sums[(CHUNKS, batch)](g, sums, M * K, CHUNKS=CHUNKS, BLOCK=BLOCK)
-    _scale_to_unit[(triton.cdiv(M * K, BLOCK), batch)](g, sums, x, M * K, CHUNKS=CHUNKS, BLOCK=BLOCK)
+    _chunk_sums[(chunks, batch)](g, sums, M * K, CHUNKS=chunks, BLOCK=BLOCK)
+    _scale_to_unit[(triton.cdiv(M * K, BLOCK), batch)](g, sums, x, M * K, CHUNKS=chunks, BLOCK=BLOCK)
     for i, (a, b, c) in enumerate(TRIPLES):
         last = i == len(TRIPLES) - 1
         _multiply(x, x.mT, gram)

@@ -28,8 +28,9 @@ SEGMENTS = (
         (2.1910971618617303, -1.441662010214663, 0.328146487623155),
     ),
 )
-PARTS = 128
-"""Partial sums of squares a matrix: enough programs to read a batch at full bandwidth."""
+MOST_PARTS = 128
+"""Partial sums of squares of a matrix: enough programs to read a batch at full bandwidth."""
+NORM_ROWS = 4
 
 
 @triton.jit
@@ -157,9 +158,9 @@ def _apply(
 
 def _tiles(small, large):
     """Square tile, depth step and width of the rectangular tile, from the shape alone."""
-    if small >= 256:
+    if small > 64:
         return 128, 64, 256 if large >= 4096 else 128
-    return (64, 64, 64) if small > 32 else (32, 32, 64)
+    return (64, 64, 128) if small > 32 else (32, 32, 128)
 
 
 def _round_up(value, multiple):
@@ -240,14 +241,15 @@ def run(G, steps=5):
         return out
     shape = _Shape(batch, small, large)
     half = {"dtype": torch.float16, "device": G.device}
-    parts = torch.empty((batch, PARTS), dtype=torch.float32, device=G.device)
+    count = min(MOST_PARTS, triton.next_power_of_2(triton.cdiv(small, NORM_ROWS)))
+    parts = torch.empty((batch, count), dtype=torch.float32, device=G.device)
     x = torch.empty((batch, shape.rows, shape.pitch), **half)
     restarted = torch.empty_like(x)
     squares = [torch.empty((batch, shape.rows, shape.rows), **half) for _ in range(5)]
 
-    _sum_squares[(PARTS, batch)](g, parts, small, large, *g.stride(), PARTS=PARTS, BR=4, BC=1024, num_warps=8)
+    _sum_squares[(count, batch)](g, parts, small, large, *g.stride(), PARTS=count, BR=NORM_ROWS, BC=1024, num_warps=8)
     _normalise[(triton.cdiv(shape.rows, 16), triton.cdiv(shape.pitch, 256), batch)](
-        g, parts, x, small, large, *g.stride(), shape.rows, shape.pitch, PARTS=PARTS, BR=16, BC=256, num_warps=8
+        g, parts, x, small, large, *g.stride(), shape.rows, shape.pitch, PARTS=count, BR=16, BC=256, num_warps=8
     )
     first, second = SEGMENTS
     _gram(x, squares[0], shape)

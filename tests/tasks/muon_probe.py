@@ -1,0 +1,83 @@
+"""Runs one implementation of Muon in Triton's interpreter and prints, as JSON, how far it is from the reference.
+
+Started by test_muon_numerics.py in a process of its own, since TRITON_INTERPRET must be set before triton is imported.
+Arguments: the repository's root and the implementation's path.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from d2k_agent.evaluator import numerics
+
+SHAPES = {"tall": (90, 40), "leading_dimensions": (2, 1, 24, 70)}
+REFUSED = {"four_steps": ((2, 8, 16), 4), "one_dimension": ((16,), 5)}
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare(candidate: ModuleType, reference: ModuleType, arguments: list[Any]) -> dict[str, Any]:
+    before = arguments[0].clone()
+    output, expected = candidate.run(*arguments), reference.run(*arguments).double()
+    difference = output.double() - expected
+    norms = torch.linalg.vector_norm(expected, dim=-1)
+    rows = torch.linalg.vector_norm(difference, dim=-1) / torch.where(norms > 0, norms, 1.0)
+    return {
+        "rel_norm": float(torch.linalg.vector_norm(difference) / torch.linalg.vector_norm(expected)),
+        "row_norm": float(rows.max()),
+        "finite": bool(output.isfinite().all()),
+        "like_input": output.shape == before.shape and output.dtype == before.dtype,
+        "input_kept": torch.equal(before, arguments[0]),
+        "zero_matrices": sum(not bool(matrix.any()) for matrix in output.view(-1, *output.shape[-2:])),
+    }
+
+
+def refuses(candidate: ModuleType, shape: tuple[int, ...], steps: int) -> bool:
+    try:
+        candidate.run(torch.ones(shape, dtype=torch.bfloat16), steps)
+    except ValueError:
+        return True
+    return False
+
+
+def main(root: Path, implementation: Path) -> None:
+    numerics.install()
+    torch.set_num_threads(1)
+    task = root / "tasks" / "muon"
+    reference, inputs, check = (load(task / name) for name in ("reference.py", "get_inputs.py", "hidden/check.py"))
+    candidate = load(implementation)
+    hidden = json.loads((task / "hidden" / "workloads.json").read_text())
+    results: dict[str, Any] = {"smoke": {}, "variations": {}, "shapes": {}, "refused": {}}
+    for workload in hidden["smoke"]:
+        arguments = inputs.get_inputs({**workload, "seed": 11, "device": "cpu"})
+        results["smoke"][workload["label"]] = compare(candidate, reference, arguments)
+    generator = torch.Generator().manual_seed(12)
+    for variation in hidden["variations"]:
+        if not variation.get("late"):
+            given = inputs.get_inputs({**variation["workload"], "seed": 13, "device": "cpu"})
+            varied = getattr(check, variation["vary"])(given, generator)
+            results["variations"][variation["name"]] = compare(candidate, reference, varied)
+    for name, shape in SHAPES.items():
+        values = torch.randn(shape, generator=generator).to(torch.bfloat16)
+        results["shapes"][name] = compare(candidate, reference, [values, 5])
+    for name, (shape, steps) in REFUSED.items():
+        results["refused"][name] = refuses(candidate, shape, steps)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
