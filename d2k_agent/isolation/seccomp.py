@@ -117,21 +117,22 @@ def ancestors_of_this_process() -> tuple[int, ...]:
     return tuple(found)
 
 
-def assemble(protected: Collection[int] = (), unix_connect: bool = False) -> bytes:
-    """The filter as the kernel and bubblewrap read it: 8 bytes an instruction.
+def assemble(protected: Collection[int] = (), unix_connect: bool = False, machine: str | None = None) -> bytes:
+    """The filter as the kernel and bubblewrap read it: 8 bytes an instruction, for this machine or `machine`.
 
     `protected` are processes that may not be signalled or slowed down. Raises OSError on an unsupported machine.
     """
-    if kernel.machine() not in _ARCHITECTURES:
-        raise OSError(f"seccomp: no filter for {kernel.machine()}; supported are {', '.join(_ARCHITECTURES)}")
-    column = list(_ARCHITECTURES).index(kernel.machine())
+    machine = machine or kernel.machine()
+    if machine not in _ARCHITECTURES:
+        raise OSError(f"seccomp: no filter for {machine}; supported are {', '.join(_ARCHITECTURES)}")
+    column = list(_ARCHITECTURES).index(machine)
     program: list[Instruction] = [
         (_LOAD, 0, 0, _OFFSET_ARCHITECTURE),
-        (_EQUAL, 1, 0, _ARCHITECTURES[kernel.machine()]),
+        (_EQUAL, 1, 0, _ARCHITECTURES[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _OFFSET_NUMBER),
     ]
-    if kernel.machine() == "x86_64":
+    if machine == "x86_64":
         program += [(_AT_LEAST, 0, 1, _X32_BIT), _refuse(errno.ENOSYS)]
     for name, block in _blocks(protected, unix_connect).items():
         program += [(_EQUAL, 0, len(block), _NUMBERS[name][column]), *block]
