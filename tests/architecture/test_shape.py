@@ -81,8 +81,10 @@ def reads_the_environment(tree: ast.Module) -> bool:
 
 
 def is_environment(node: ast.AST) -> bool:
-    of_a_module = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    return of_a_module and node.value.id == "os" and node.attr in ENVIRONMENT
+    match node:
+        case ast.Attribute(value=ast.Name(id="os"), attr=name):
+            return name in ENVIRONMENT
+    return False
 
 
 def written_objects(tree: ast.Module) -> Iterator[ast.expr]:
