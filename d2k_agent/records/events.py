@@ -48,10 +48,11 @@ class ConversationStarted(_Event):
 
 
 class RunResumed(_Event):
-    """Another process drives the run from here on."""
+    """Another process drives the run from here on. `checkpoint`: it went on from one, else from the log alone."""
 
     type: Literal["run_resumed"] = "run_resumed"
     pid: int
+    checkpoint: bool
 
 
 class RunInterrupted(_Event):
@@ -94,12 +95,12 @@ class ModelReplied(_Event):
 
 
 class ModelCallFailed(_Event):
-    """The provider refused request `call` for good. `overflow`: the conversation no longer fits (nothing is billed)."""
+    """Request `call` was refused for good. `may_be_billed`: the provider may have worked before it failed."""
 
     type: Literal["model_call_failed"] = "model_call_failed"
     call: int
     reason: str
-    overflow: bool = False
+    may_be_billed: bool
 
 
 class ModelCallInterrupted(_Event):

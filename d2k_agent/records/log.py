@@ -50,11 +50,12 @@ class EventLog:
         """Every event in the log."""
         return read_events(self.path)[0]
 
-    def append(self, *events: Event) -> tuple[Event, ...]:
-        """Append `events` in one write, durable when this returns, and return them stamped.
+    def append(self, *events: Event, durable: bool = True) -> tuple[Event, ...]:
+        """Append `events` in one write and return them stamped.
 
-        Raises MachineError when the disk refuses (the log is then as before), ValueError naming the event that is no
-        JSON data.
+        They survive the process in any case, and a power cut once a `durable` append has returned, this one or a later
+        one. Raises MachineError when the disk refuses (the log is then as before), ValueError naming the event that is
+        no JSON data.
         """
         now = datetime.now(UTC)
         stamped = tuple(
@@ -63,17 +64,18 @@ class EventLog:
         )
         data = b"".join(map(encode, stamped))
         with writing(self.path):
-            self._write(data)
+            self._write(data, durable)
         self._size += len(data)
         self._seq += len(stamped)
         return stamped
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, durable: bool) -> None:
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(self._handle, rest) :]
-            os.fdatasync(self._handle)
+            if durable:
+                os.fdatasync(self._handle)
         except OSError:
             os.ftruncate(self._handle, self._size)
             raise

@@ -37,7 +37,7 @@ def total(events: Iterable[Event]) -> Totals:
         if isinstance(event, ModelReplied):
             replies.append(event)
             lost += event.unknown_attempts
-        elif isinstance(event, ModelCallInterrupted) or (isinstance(event, ModelCallFailed) and not event.overflow):
+        elif isinstance(event, ModelCallInterrupted) or (isinstance(event, ModelCallFailed) and event.may_be_billed):
             lost += 1
     sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning")}
     unknown = lost + sum(1 for reply in replies if not reply.usage.known)

@@ -1,0 +1,158 @@
+"""The event log as the machine sees it: what was done already, and the conversation so far.
+
+Covers: finding a finished call by its key, noticing one that was cut off, and the message list, kept in memory beside
+the log and rebuilt from it when a run resumes. Does not cover: the file (records) or deciding anything (nodes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from d2k_agent.agent.replies import RequestedCall, requested_calls
+from d2k_agent.records import (
+    ConversationStarted,
+    Event,
+    EventLog,
+    Measured,
+    Message,
+    ModelCallFailed,
+    ModelCallInterrupted,
+    ModelCallStarted,
+    ModelReplied,
+    Nudged,
+    RunFinished,
+    SelectionConfirmed,
+    SelectionMade,
+    Submission,
+    Submitted,
+    ToolCallInterrupted,
+    ToolCallStarted,
+    ToolFinished,
+    TurnClosed,
+    VerdictReached,
+    message_of,
+    submissions,
+)
+
+Progress = Callable[[Event], None]
+
+
+class Journal:
+    """An index over a log, kept in step with it. Model calls are keyed by number, tool calls by turn and index.
+
+    `messages` only ever grows at its end: whoever gets it must not change it.
+    """
+
+    def __init__(self, log: EventLog, progress: Progress) -> None:
+        self.messages: list[Message] = []
+        self.tools: list[dict[str, Any]] | None = None
+        self.call_ids: set[str] = set()
+        self.refused: set[str] = set()
+        self.finished: RunFinished | None = None
+        self.selected: SelectionMade | None = None
+        self._log = log
+        self._progress = progress
+        self._reply: ModelReplied | None = None
+        self._calls: tuple[RequestedCall, ...] = ()
+        self._model_in_flight: int | None = None
+        self._tool_in_flight: tuple[int, int] | None = None
+        self._results: dict[tuple[int, int], ToolFinished] = {}
+        self._closed = 0
+        self._nudged = 0
+        self._judged: list[Event] = []
+        for event in log.read():
+            self._take(event)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the log."""
+        return self._log.size
+
+    def append(self, *events: Event, durable: bool = True) -> None:
+        """Record `events`, then show them to whoever watches.
+
+        An event that tells nothing but where the run stands need not be durable: the next durable one takes it along.
+        """
+        for event in self._log.append(*events, durable=durable):
+            self._take(event)
+            self._progress(event)
+
+    def reply(self, call: int) -> ModelReplied | None:
+        """The answer to model call `call`, the last one asked; None when it has none yet."""
+        return self._reply if self._reply is not None and self._reply.call == call else None
+
+    def requested(self, call: int) -> tuple[RequestedCall, ...]:
+        """The tool calls that the answer to model call `call` requests."""
+        if self.reply(call) is None:
+            raise LookupError(f"model call {call} is not the last one answered")
+        return self._calls
+
+    def result(self, turn: int, index: int) -> ToolFinished | None:
+        """The result of call `index` of turn `turn`, None when it has none yet."""
+        return self._results.get((turn, index))
+
+    def executed(self, turn: int, calls: int) -> int:
+        """How many of the `calls` calls of turn `turn` were run."""
+        results = (self._results.get((turn, index)) for index in range(calls))
+        return sum(1 for result in results if result is not None and result.executed)
+
+    def model_call_cut_off(self, call: int) -> bool:
+        """True when model call `call` began and neither ended nor was noticed as interrupted."""
+        return self._model_in_flight == call
+
+    def tool_call_cut_off(self, turn: int, index: int) -> bool:
+        """True when this tool call began and neither ended nor was noticed as interrupted."""
+        return self._tool_in_flight == (turn, index)
+
+    def is_closed(self, turn: int) -> bool:
+        """True when turn `turn` was recorded as complete."""
+        return turn <= self._closed
+
+    def is_nudged(self, call: int) -> bool:
+        """True when reply `call` was answered with a nudge."""
+        return call <= self._nudged
+
+    def submissions(self) -> Sequence[Submission]:
+        """Every submission, once."""
+        return submissions(self._judged)
+
+    def _take(self, event: Event) -> None:
+        self.messages.extend(message_of(event))
+        match event:
+            case ConversationStarted():
+                self.tools = event.tools
+            case ModelCallStarted():
+                self._model_in_flight = event.call
+            case ModelReplied():
+                self._reply, self._model_in_flight = event, None
+                self._calls = requested_calls(event.message, event.refused)
+                self.call_ids.update(call.id for call in self._calls)
+            case ModelCallInterrupted() | ModelCallFailed():
+                self._model_in_flight = None
+            case Nudged():
+                self._nudged = event.call
+            case ToolCallStarted():
+                self._tool_in_flight = (event.turn, event.index)
+            case ToolFinished():
+                self._results[event.turn, event.index] = event
+                self._tool_in_flight = None
+            case ToolCallInterrupted():
+                self._tool_in_flight = None
+            case TurnClosed():
+                self._closed = event.turn
+            case Submitted() | VerdictReached() | Measured():
+                self._judged.append(event)
+            case _:
+                self._take_ending(event)
+
+    def _take_ending(self, event: Event) -> None:
+        match event:
+            case SelectionMade():
+                self.selected = event
+            case SelectionConfirmed(confirmed=False, sha256=str(sha256)):
+                self.refused.add(sha256)
+            case RunFinished():
+                self.finished = event
+            case _:
+                pass

@@ -1,0 +1,225 @@
+"""The nodes of the state machine: one step each, safe to run twice.
+
+Every node first asks the journal what is done already. A model call or a tool call that finished before a crash is
+taken from the log; one that was cut off is recorded as interrupted and made again. Does not cover: the order of the
+nodes (graph.py) or how a selection is made (selection.py).
+"""
+
+from __future__ import annotations
+
+from langgraph.graph import END
+
+from d2k_agent.agent import prompt
+from d2k_agent.agent.parts import Parts, data_without
+from d2k_agent.agent.replies import CALLS_PER_REPLY, RequestedCall, plain_json, repair
+from d2k_agent.agent.selection import select as choose
+from d2k_agent.agent.state import NUDGES_IN_A_ROW, State, Way
+from d2k_agent.agent.submitting import CANDIDATE, VERDICT, record_submission
+from d2k_agent.errors import ContextOverflow, ModelError, ScriptEnded
+from d2k_agent.models import ModelReply
+from d2k_agent.records import (
+    ConversationStarted,
+    Event,
+    ModelCallFailed,
+    ModelCallInterrupted,
+    ModelCallStarted,
+    ModelReplied,
+    Nudged,
+    RunFinished,
+    SelectionConfirmed,
+    SelectionMade,
+    StopReason,
+    ToolCallInterrupted,
+    ToolCallStarted,
+    ToolFinished,
+    TurnClosed,
+)
+from d2k_agent.toolbox import ToolCall, ToolResult
+
+NODE_OF_TOOL = {"compile": "compile", "submit": "evaluate", "profile": "profile"}
+"""Tools whose call is an evaluation job have a node of their own; every other tool, known or not, is `run_tool`'s."""
+
+_ENDINGS = {ContextOverflow: StopReason.CONTEXT_OVERFLOW, ScriptEnded: StopReason.SCRIPT_ENDED}
+
+
+def node_of(call: RequestedCall) -> str:
+    """The node that answers `call`."""
+    return NODE_OF_TOOL.get(call.name, "run_tool")
+
+
+def prepare(state: State, parts: Parts) -> Way:
+    """Begin the conversation."""
+    if parts.journal.tools is None:
+        schemas = plain_json(parts.toolbox.schemas())
+        files = [path.name for path in parts.run.workspace.iterdir()]
+        messages = prompt.opening(files, [schema["function"]["name"] for schema in schemas])
+        parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
+    return Way("call_model")
+
+
+def call_model(state: State, parts: Parts) -> Way:
+    """Get the next reply."""
+    number = state["call"] + 1
+    if parts.journal.reply(number) is None:
+        try:
+            _ask(parts, number, state["turn"] + 1)
+        except (ContextOverflow, ScriptEnded) as ending:
+            parts.journal.append(ModelCallFailed(call=number, reason=str(ending), may_be_billed=False))
+            return Way("select", {"stop": str(_ENDINGS[type(ending)])})
+        except ModelError as error:
+            parts.journal.append(ModelCallFailed(call=number, reason=str(error), may_be_billed=True))
+            raise
+    calls = parts.journal.requested(number)
+    if not calls:
+        return Way("nudge", {"call": number})
+    return Way(node_of(calls[0]), {"call": number, "nudges": 0, "calls": len(calls), "index": 0})
+
+
+def _ask(parts: Parts, number: int, turn: int) -> None:
+    journal = parts.journal
+    before: list[Event] = [ModelCallInterrupted(call=number)] if journal.model_call_cut_off(number) else []
+    journal.append(*before, ModelCallStarted(call=number, turn=turn), durable=False)
+    reply = parts.model.complete(tuple(journal.messages), tuple(journal.tools or ()))
+    journal.append(_replied(reply, number, turn, journal.call_ids))
+
+
+def _replied(reply: ModelReply, number: int, turn: int, taken: set[str]) -> ModelReplied:
+    repaired = repair(reply.message, reply.finish_reason, number, taken)
+    return ModelReplied(
+        call=number,
+        turn=turn,
+        message=repaired.message,
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
+        cost_usd=reply.cost_usd,
+        parameters=plain_json(reply.parameters),
+        seconds=reply.seconds,
+        attempts=reply.attempts,
+        unknown_attempts=reply.unknown_attempts,
+        repairs=tuple(repaired.repairs),
+        refused=repaired.refused,
+    )
+
+
+def nudge(state: State, parts: Parts) -> Way:
+    """Answer a reply without tool calls; the third in a row ends the run. No turn is counted."""
+    nudges = state["nudges"] + 1
+    if nudges >= NUDGES_IN_A_ROW:
+        return Way("select", {"nudges": nudges, "stop": str(StopReason.FINISHED_BY_MODEL)})
+    if not parts.journal.is_nudged(state["call"]):
+        reply = parts.journal.reply(state["call"])
+        cut = reply is not None and reply.finish_reason == "length"
+        parts.journal.append(Nudged(call=state["call"], text=prompt.NUDGE_CUT if cut else prompt.NUDGE))
+    return Way("call_model", {"nudges": nudges})
+
+
+def execute(state: State, parts: Parts) -> Way:
+    """Execute the reply's next call; a tool that does not exist is one with an error for an answer."""
+    return _execute(state, parts, submits=False)
+
+
+def evaluate(state: State, parts: Parts) -> Way:
+    """Execute the reply's next call, which hands in solution.py, and record the submission."""
+    return _execute(state, parts, submits=True)
+
+
+def _execute(state: State, parts: Parts, *, submits: bool) -> Way:
+    turn, index = state["turn"] + 1, state["index"]
+    calls = parts.journal.requested(state["call"])
+    call = calls[index]
+    if parts.journal.result(turn, index) is None:
+        if call.refusal is None:
+            _run(parts, turn, index, call, submits)
+        else:
+            parts.journal.append(_not_executed(turn, index, call, call.refusal))
+    after = index + 1
+    more = after < min(len(calls), CALLS_PER_REPLY)
+    return Way(node_of(calls[after]) if more else "close_turn", {"index": after})
+
+
+def _run(parts: Parts, turn: int, index: int, call: RequestedCall, submits: bool) -> None:
+    before: list[Event] = []
+    if parts.journal.tool_call_cut_off(turn, index):
+        before.append(ToolCallInterrupted(turn=turn, index=index, call_id=call.id))
+    started = ToolCallStarted(turn=turn, index=index, call_id=call.id, name=call.name)
+    parts.journal.append(*before, started, durable=False)
+    result = parts.toolbox.call(ToolCall(call.id, call.name, call.arguments))
+    submitted = record_submission(parts.run, turn, call.id, result.data) if submits else []
+    parts.journal.append(*submitted, _finished(turn, index, call, result))
+
+
+def _finished(turn: int, index: int, call: RequestedCall, result: ToolResult) -> ToolFinished:
+    return ToolFinished(
+        turn=turn,
+        index=index,
+        call_id=call.id,
+        name=call.name,
+        status=result.status,
+        text=plain_json(result.text),
+        seconds=result.seconds,
+        data=plain_json(data_without(result.data, VERDICT, CANDIDATE)),
+    )
+
+
+def _not_executed(turn: int, index: int, call: RequestedCall, why: str) -> ToolFinished:
+    return ToolFinished(
+        turn=turn, index=index, call_id=call.id, name=call.name, status="error", text=why, executed=False
+    )
+
+
+def close_turn(state: State, parts: Parts) -> Way:
+    """Answer the calls that were not executed, so that the history stays whole, and count the turn."""
+    turn = state["turn"] + 1
+    if not parts.journal.is_closed(turn):
+        calls = parts.journal.requested(state["call"])
+        missing = [
+            _not_executed(turn, index, call, call.refusal or prompt.STOPPED)
+            for index, call in enumerate(calls)
+            if parts.journal.result(turn, index) is None
+        ]
+        executed = parts.journal.executed(turn, len(calls))
+        closed = TurnClosed(turn=turn, calls=len(calls), executed=executed)
+        parts.journal.append(*missing, closed, durable=bool(missing))
+    if turn >= parts.turns:
+        return Way("select", {"turn": turn, "stop": state["stop"] or str(StopReason.TURN_LIMIT)})
+    return Way("select" if state["stop"] else "call_model", {"turn": turn})
+
+
+def select(state: State, parts: Parts) -> Way:
+    """Choose the submission that stands for the run."""
+    made = choose(parts.journal.submissions(), parts.workloads, parts.turns, parts.journal.refused)
+    event = SelectionMade(selection=made.selection, provisional=made.provisional, why=made.why)
+    if parts.journal.selected is None or parts.journal.selected.selection != made.selection:
+        parts.journal.append(event)
+    return Way("confirm")
+
+
+def confirm(state: State, parts: Parts) -> Way:
+    """Have the selection measured again where somebody can; a selection that does not hold is chosen anew."""
+    selection = parts.journal.selected.selection if parts.journal.selected else None
+    if selection is None:
+        note = "nothing to confirm: no submission was measured and accepted"
+        event = SelectionConfirmed(sha256=None, confirmed=None, note=note)
+    elif parts.confirm is None:
+        note = "not confirmed: nothing on this machine can measure the selection again"
+        event = SelectionConfirmed(sha256=selection.sha256, confirmed=None, note=note)
+    else:
+        answer = parts.confirm(selection)
+        event = SelectionConfirmed(sha256=selection.sha256, confirmed=answer.confirmed, note=answer.note)
+    parts.journal.append(event)
+    return Way("select" if event.confirmed is False else "finalise")
+
+
+def finalise(state: State, parts: Parts) -> Way:
+    """Record the end."""
+    if parts.journal.finished is None:
+        selected = parts.journal.selected
+        parts.journal.append(
+            RunFinished(
+                stop_reason=StopReason(state["stop"] or StopReason.STOP_REQUESTED),
+                turns=state["turn"],
+                selection=selected.selection if selected else None,
+                provisional=selected.provisional if selected else None,
+            )
+        )
+    return Way(END)

@@ -1,0 +1,52 @@
+"""What the nodes work with: injected when a run is driven, never saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from d2k_agent.agent.journal import Journal
+from d2k_agent.models import Model
+from d2k_agent.records import Choice, RunFolder
+from d2k_agent.toolbox import ToolCall, ToolResult
+
+
+class Tools(Protocol):
+    """The part of a toolbox that the loop uses."""
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Schemas in OpenAI's form, in a stable order."""
+
+    def call(self, call: ToolCall) -> ToolResult:
+        """The result of one call; what the model did wrong is an error result. Raises MachineError alone."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The answer to measuring a selection again: whether it held, and one sentence."""
+
+    confirmed: bool
+    note: str
+
+
+Confirm = Callable[[Choice], Confirmation]
+
+
+@dataclass
+class Parts:
+    """One driven run. `node` names the node at work."""
+
+    run: RunFolder
+    journal: Journal
+    model: Model
+    toolbox: Tools
+    turns: int
+    workloads: tuple[str, ...]
+    confirm: Confirm | None
+    node: str = "prepare"
+
+
+def data_without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """`data` less the entries that are recorded elsewhere."""
+    return {key: value for key, value in data.items() if key not in names}

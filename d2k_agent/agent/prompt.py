@@ -1,0 +1,73 @@
+"""The words that a run begins with, and the ones that the loop itself says. All are byte-stable: a changed prefix is
+paid for as uncached input on every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+SYSTEM = """\
+You are an expert in GPU kernels. You work on one task in a folder of your own, and only through the tools given to you.
+
+Your product is solution.py in that folder. An evaluator outside of your reach judges it: first it must be correct on \
+every workload and follow the rules of the task, then it is timed. Among your accepted submissions the fastest one \
+stands, so hand in a correct version early and improve it step by step. A submission that is worse than an earlier one \
+takes nothing away.
+
+How to work:
+- Read the task's files before you write.
+- Change solution.py, look at what the compiler and the evaluator answer, and decide the next change from that.
+- Every reply calls at least one tool. Nobody answers questions; decide for yourself and go on.
+- When you are sure that nothing is left to gain, say so without calling a tool."""
+
+_ROLES = {
+    "task_description.md": "what is to be computed, and what counts",
+    "config.json": "the workloads with their shapes",
+    "get_inputs.py": "how the inputs are made",
+    "reference.py": "the computation in plain PyTorch; it defines correctness",
+    "implementation_requirements.yaml": "what an implementation may use and must not use",
+    "solution.py": "the template; this file is your work",
+}
+_GUIDANCE_ROLE = "design guidance from experts for this task; read it before you design"
+
+NUDGE = (
+    "That reply called no tool, so nothing happened. Go on with a tool call. If the work is done, answer once more "
+    "without a tool call: the run then ends with the best of your submissions."
+)
+NUDGE_CUT = (
+    "That reply was cut off by the limit on output tokens before it called a tool, so nothing happened. Be brief, and "
+    "call a tool."
+)
+CUT_CALL = (
+    "Not executed: the reply reached the limit on output tokens, so this call may be incomplete. Send it again, in "
+    "smaller pieces if it is long."
+)
+STOPPED = "Not executed: the run was asked to stop."
+
+
+def opening(files: Iterable[str], tools: Iterable[str]) -> list[dict[str, str]]:
+    """The first two messages, for a workspace that holds `files` and an agent that has `tools` (names)."""
+    lines = []
+    for name in sorted(files):
+        role = _GUIDANCE_ROLE if name.startswith("guidance") else _ROLES.get(name)
+        lines.append(f"- {name}: {role}" if role else f"- {name}")
+    text = "\n".join(
+        (
+            "The workspace holds:",
+            *lines,
+            "",
+            f"Tools: {', '.join(tools)}.",
+            "",
+            "Write solution.py so that it passes the evaluation on every workload and is as fast as you can make it.",
+        )
+    )
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+
+
+def too_many_calls(limit: int) -> str:
+    """The answer to a call beyond the number that one reply may make."""
+    return f"Not executed: one reply may make at most {limit} calls. Send this call again in the next reply."
+
+
+def bad_arguments(problem: str) -> str:
+    """The answer to a call whose arguments are no JSON object."""
+    return f"Not executed: the arguments are not a JSON object ({problem}). Send the call again with valid JSON."

@@ -1,0 +1,59 @@
+"""Which submission stands for the run: a pure function over the records.
+
+Eligible is a submission that passed and was measured on every registered workload of the task within the limit of
+turns. Without one, the last correct and rule-abiding candidate is named as provisional, and it has no rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from d2k_agent.contract import VerdictStatus
+from d2k_agent.records import Choice, Submission
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome of choosing; at most one of the two is set. `why` is one sentence for the operator."""
+
+    selection: Choice | None
+    provisional: Choice | None
+    why: str
+
+
+def select(
+    submissions: Sequence[Submission], workloads: Collection[str], turn_limit: int, refused: Collection[str] = ()
+) -> Selection:
+    """Choose the highest geometric-mean speedup, of two equal ones the earlier turn's.
+
+    `workloads` are the labels of all registered workloads; `refused` names candidates that failed when confirmed.
+    """
+    within = [item for item in submissions if item.turn <= turn_limit and item.sha256 not in refused]
+    eligible = [choice_of(item) for item in within if is_eligible(item, workloads)]
+    if eligible:
+        best = min(eligible, key=lambda choice: (-(choice.geomean_speedup or 0.0), choice.turn))
+        return Selection(best, None, f"the fastest of {len(eligible)} eligible submissions")
+    correct = [item for item in within if item.verdict.status is VerdictStatus.UNTIMED]
+    if correct:
+        why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
+        return Selection(None, choice_of(sorted(correct, key=lambda item: item.turn)[-1]), why)
+    if not within:
+        return Selection(None, None, "nothing was handed in that could be chosen")
+    return Selection(None, None, f"none of the {len(within)} submissions was accepted")
+
+
+def is_eligible(submission: Submission, workloads: Collection[str]) -> bool:
+    """True when the submission may stand for the run: passed, and measured on each of `workloads`."""
+    passed = submission.verdict.status is VerdictStatus.PASSED and submission.geomean_speedup is not None
+    return passed and set(workloads) <= submission.measured & submission.registered
+
+
+def choice_of(submission: Submission) -> Choice:
+    """The submission as a choice."""
+    return Choice(
+        sha256=submission.sha256,
+        turn=submission.turn,
+        call_id=submission.call_id,
+        geomean_speedup=submission.geomean_speedup,
+    )
