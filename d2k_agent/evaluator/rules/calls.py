@@ -1,0 +1,138 @@
+"""Walks calls and function definitions of host code: what is passed to whom, and what comes back."""
+
+from __future__ import annotations
+
+import ast
+
+from d2k_agent.evaluator.rules import facts, tensor_model
+from d2k_agent.evaluator.rules.expressions import Expressions
+from d2k_agent.evaluator.rules.program import FunctionNode, parameters
+from d2k_agent.evaluator.rules.values import DTYPE, HOST, NONE, TENSOR, UNKNOWN, Kind, Value, external, join
+
+_NAMED_ATTRIBUTES = ("getattr", "hasattr", "setattr", "delattr")
+_MARKS = ("staticmethod", "classmethod", "property")
+
+Keywords = tuple[tuple[str, Value], ...]
+
+
+class Calls(Expressions):
+    """Expressions with calls."""
+
+    def _lambda(self, node: ast.Lambda) -> Value:
+        self.function_defaults(node)
+        self._define(node, self.scope)
+        self.program.now.references[self.owner].add(node)
+        return Value(Kind.FUNCTION, node=node)
+
+    def function_defaults(self, node: FunctionNode) -> None:
+        """Defaults are evaluated where the function is defined, and are what a parameter may be."""
+        positional = [*node.args.posonlyargs, *node.args.args]
+        pairs = list(zip(reversed(positional), reversed(node.args.defaults), strict=False))
+        pairs += [
+            (argument, default)
+            for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            if default
+        ]
+        for argument, default in pairs:
+            self.program.merge_argument(node, argument.arg, self.value(default))
+
+    def _call(self, node: ast.Call) -> Value:
+        callee = self._callee(node.func)
+        arguments = tuple(self.value(argument) for argument in node.args)
+        keywords = tuple((keyword.arg or "**", self.value(keyword.value)) for keyword in node.keywords)
+        if callee.kind is Kind.BUILTIN and callee.path in _NAMED_ATTRIBUTES:
+            return self._named_attribute(node, callee.path, arguments)
+        self.program.emit(facts.Call(node.lineno, False, callee, arguments, keywords))
+        if callee.kind is Kind.LAUNCHER or (isinstance(node.func, ast.Subscript) and callee.kind is Kind.UNKNOWN):
+            self.program.now.launching.add(self.owner)
+            return HOST if callee.kind is Kind.LAUNCHER else UNKNOWN
+        if callee.kind is Kind.UNKNOWN:
+            return callee.items[0] if callee.items else UNKNOWN
+        return self.apply(callee, arguments, keywords, node)
+
+    def _callee(self, node: ast.expr) -> Value:
+        if not isinstance(node, ast.Name):
+            return self.value(node)
+        value = self.load(node.id, node.lineno)
+        self._refer(value, called=True)
+        self._external(value, node.lineno)
+        return value
+
+    def apply(
+        self,
+        callee: Value,
+        arguments: tuple[Value, ...],
+        keywords: Keywords,
+        node: ast.Call | None,
+    ) -> Value:
+        """The value of a call; `node` is None for a decorator."""
+        if callee.kind is Kind.EXTERNAL:
+            result = tensor_model.external_result(callee.path, arguments)
+            if result.kind is Kind.KERNEL and result.node is not None:
+                self.program.now.kernels.add(result.node)
+            return result
+        if callee.kind is Kind.BUILTIN:
+            if callee.path in _MARKS and arguments and arguments[0].kind is Kind.FUNCTION:
+                return Value(Kind.FUNCTION, callee.path, arguments[0].node)
+            return tensor_model.builtin_result(callee.path, arguments)
+        if callee.kind is Kind.TENSOR_METHOD:
+            return tensor_model.tensor_method_result(callee.path)
+        if callee.node is None:
+            return UNKNOWN
+        if callee.kind is Kind.CLASS:
+            instance = Value(Kind.INSTANCE, node=callee.node)
+            initialiser = self.program.attribute(callee.node, "__init__")
+            if initialiser.node is not None:
+                self._pass(initialiser.node, (instance, *arguments), keywords, node)
+            return instance
+        if callee.kind in (Kind.FUNCTION, Kind.BOUND):
+            given = arguments if callee.kind is Kind.FUNCTION else (UNKNOWN, *arguments)
+            self._pass(callee.node, given, keywords, node)
+            return self.program.result(callee.node)
+        return UNKNOWN
+
+    def _pass(
+        self,
+        function: ast.AST,
+        arguments: tuple[Value, ...],
+        keywords: Keywords,
+        node: ast.Call | None,
+    ) -> None:
+        """Note what a call passes for each parameter; a call that spreads a sequence hides what goes where."""
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        spread = node is not None and any(isinstance(argument, ast.Starred) for argument in node.args)
+        if spread or any(name == "**" for name, _ in keywords):
+            self.program.now.escaped.add(function)
+            return
+        names = parameters(function)
+        for name, value in (*zip(names, arguments, strict=False), *keywords):
+            self.program.merge_argument(function, name, value)
+
+    def _named_attribute(self, node: ast.Call, function: str, arguments: tuple[Value, ...]) -> Value:
+        """getattr(x, "name") and its like, which count as the attribute that they name."""
+        name = node.args[1] if len(node.args) > 1 else None
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            self.program.emit(facts.DynamicAttribute(node.lineno, False, function))
+            return UNKNOWN
+        if function == "hasattr":
+            return HOST
+        if function != "getattr":
+            self.program.emit(facts.AttributeStore(node.lineno, False, arguments[0], name.value))
+            return NONE
+        result = self.attribute(arguments[0], name.value, node.lineno)
+        self._external(
+            external(f"{arguments[0].path}.{name.value}") if arguments[0].kind is Kind.EXTERNAL else result, node.lineno
+        )
+        return join(result, arguments[2]) if len(arguments) > 2 else result
+
+    def annotation(self, node: ast.expr | None) -> Value:
+        """What a parameter or field with this annotation holds."""
+        if node is None or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            return UNKNOWN
+        value = self.value(node)
+        if value.path == "torch.Tensor":
+            return TENSOR
+        if value.kind is Kind.BUILTIN and value.path in ("int", "float", "bool", "str"):
+            return HOST
+        return DTYPE if value.path == "torch.dtype" else UNKNOWN

@@ -1,0 +1,237 @@
+"""Walks expressions of host code: gives each a value and notes facts about names, attributes, operators and calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from d2k_agent.evaluator.rules import facts, tensor_model
+from d2k_agent.evaluator.rules.program import FunctionNode, Program
+from d2k_agent.evaluator.rules.scopes import Scope
+from d2k_agent.evaluator.rules.values import (
+    HOST,
+    NONE,
+    TENSOR,
+    UNKNOWN,
+    Kind,
+    Value,
+    contains_tensor,
+    element,
+    external,
+    join,
+    join_all,
+    many,
+)
+
+_SYMBOLS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>", ast.BitOr: "|", ast.BitXor: "^", ast.BitAnd: "&",
+    ast.UAdd: "+", ast.USub: "-", ast.Invert: "~", ast.Not: "not",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+DefineFunction = Callable[[FunctionNode, Scope], None]
+
+
+class Expressions:
+    """Evaluates expressions in a scope that its owner moves along. `owner` is the function being walked, or None."""
+
+    def __init__(self, program: Program, scope: Scope, owner: ast.AST | None, define: DefineFunction) -> None:
+        self.program, self.scope, self.owner = program, scope, owner
+        self._define = define
+
+    def value(self, node: ast.expr | None) -> Value:
+        """The value of an expression, with its facts noted."""
+        if node is None:
+            return NONE
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is not None:
+            result: Value = method(node)
+            return result
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self.value(child)
+        return UNKNOWN
+
+    def load(self, name: str, line: int) -> Value:
+        """The value of a name; a name that nobody binds is a built-in one."""
+        value = self.scope.lookup(name)
+        if value is None:
+            self.program.emit(facts.BuiltinUse(line, False, name))
+            return Value(Kind.BUILTIN, name)
+        return value
+
+    def _constant(self, node: ast.Constant) -> Value:
+        return NONE if node.value is None else HOST
+
+    def _joinedstr(self, node: ast.JoinedStr) -> Value:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.value(part.value)
+        return HOST
+
+    def _name(self, node: ast.Name) -> Value:
+        return self.named(node)
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        return self.named(node)
+
+    def named(self, node: ast.Name | ast.Attribute, aliased: bool = False) -> Value:
+        """The value of a name or of a chain of attributes; `aliased` when it is only given another name."""
+        if isinstance(node, ast.Name):
+            value = self.load(node.id, node.lineno)
+            self._refer(value)
+            self._external(value, node.lineno, aliased)
+            return value
+        receiver = self._quiet(node.value)
+        result = self.attribute(receiver, node.attr, node.lineno)
+        used = external(f"{receiver.path}.{node.attr}") if receiver.kind is Kind.EXTERNAL else result
+        self._external(used, node.lineno, aliased)
+        return result
+
+    def _quiet(self, node: ast.expr) -> Value:
+        """The value of what an attribute is taken of: a module's own name is no use of the module yet."""
+        if isinstance(node, ast.Name):
+            value = self.load(node.id, node.lineno)
+            self._refer(value, called=True)
+            return value
+        if isinstance(node, ast.Attribute):
+            receiver = self._quiet(node.value)
+            return self.attribute(receiver, node.attr, node.lineno)
+        return self.value(node)
+
+    def attribute(self, receiver: Value, name: str, line: int) -> Value:
+        """The value of `receiver.name`."""
+        self.program.emit(facts.AttributeUse(line, False, receiver, name, name in self.program.own_names))
+        if receiver.kind is Kind.EXTERNAL:
+            return tensor_model.external_attribute(f"{receiver.path}.{name}")
+        if receiver.is_tensor:
+            return tensor_model.tensor_attribute(name)
+        if receiver.kind in (Kind.INSTANCE, Kind.CLASS) and receiver.node is not None:
+            return self._member(receiver, name)
+        if receiver.kind in (Kind.HOST, Kind.DTYPE):
+            return HOST
+        if receiver.kind in (Kind.MANY, Kind.ITEMS) and name in ("get", "pop", "setdefault", "popleft"):
+            return Value(Kind.UNKNOWN, items=(element(receiver),))
+        if self.program.is_kernel(receiver) and name == "run":
+            self.program.now.launching.add(self.owner)
+        self.program.now.named_calls[self.owner].add(name)
+        return UNKNOWN
+
+    def _member(self, receiver: Value, name: str) -> Value:
+        assert receiver.node is not None
+        value = self.program.attribute(receiver.node, name)
+        self.program.now.named_calls[self.owner].add(name)
+        if value.kind is not Kind.FUNCTION:
+            return value
+        if value.path == "property":
+            return self.program.result(value.node) if value.node else UNKNOWN
+        bound = receiver.kind is Kind.INSTANCE or value.path == "classmethod"
+        return Value(Kind.BOUND, node=value.node) if bound and value.path != "staticmethod" else value
+
+    def _external(self, value: Value, line: int, aliased: bool = False) -> None:
+        if value.kind is Kind.EXTERNAL:
+            self.program.emit(facts.ExternalUse(line, False, value.path, aliased))
+
+    def _refer(self, value: Value, called: bool = False) -> None:
+        """Remember that the code being walked reaches a function, and whether it may be called out of sight."""
+        if value.node is None:
+            return
+        self.program.now.references[self.owner].add(value.node)
+        if not called and value.kind in (Kind.FUNCTION, Kind.BOUND):
+            self.program.now.escaped.add(value.node)
+
+    def _binop(self, node: ast.BinOp) -> Value:
+        left, right = self.value(node.left), self.value(node.right)
+        return self.operation(node.op, left, right, node.lineno)
+
+    def operation(self, operator: ast.operator, left: Value, right: Value, line: int) -> Value:
+        """The value of a binary operator."""
+        tensors = left.is_tensor or right.is_tensor
+        self.program.emit(facts.Operation(line, False, _SYMBOLS[type(operator)], tensors))
+        if tensors or isinstance(operator, ast.MatMult):
+            return TENSOR
+        sequences = (Kind.ITEMS, Kind.MANY)
+        if isinstance(operator, ast.Mult) and left.kind in sequences:
+            return many(left.items)
+        if isinstance(operator, ast.Add) and left.kind in sequences and right.kind in sequences:
+            return many([*left.items, *right.items])
+        return HOST if left.kind is right.kind is Kind.HOST else UNKNOWN
+
+    def _unaryop(self, node: ast.UnaryOp) -> Value:
+        value = self.value(node.operand)
+        self.program.emit(facts.Operation(node.lineno, False, _SYMBOLS[type(node.op)], value.is_tensor))
+        return HOST if isinstance(node.op, ast.Not) else value
+
+    def _compare(self, node: ast.Compare) -> Value:
+        left = self.value(node.left)
+        result = HOST
+        for operator, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.value(right_node)
+            symbol = _SYMBOLS.get(type(operator))
+            if symbol is not None:
+                tensors = left.is_tensor or right.is_tensor
+                self.program.emit(facts.Operation(node.lineno, False, symbol, tensors))
+                result = TENSOR if tensors else result
+            left = right
+        return result
+
+    def _boolop(self, node: ast.BoolOp) -> Value:
+        return join_all(self.value(part) for part in node.values)
+
+    def _ifexp(self, node: ast.IfExp) -> Value:
+        self.value(node.test)
+        return join(self.value(node.body), self.value(node.orelse))
+
+    def _starred(self, node: ast.Starred) -> Value:
+        return self.value(node.value)
+
+    def _tuple(self, node: ast.Tuple | ast.List) -> Value:
+        values = [self.value(item) for item in node.elts]
+        if not values:
+            return UNKNOWN
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            spread = zip(node.elts, values, strict=True)
+            return many([element(value) if isinstance(item, ast.Starred) else value for item, value in spread])
+        return Value(Kind.ITEMS, items=tuple(values))
+
+    _list = _tuple
+
+    def _set(self, node: ast.Set) -> Value:
+        return many([self.value(item) for item in node.elts])
+
+    def _dict(self, node: ast.Dict) -> Value:
+        for key in node.keys:
+            self.value(key)
+        return many([self.value(item) for item in node.values])
+
+    def _slice(self, node: ast.Slice) -> Value:
+        for part in (node.lower, node.upper, node.step):
+            self.value(part)
+        return HOST
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        receiver, index = self.value(node.value), self.value(node.slice)
+        if receiver.is_tensor:
+            if contains_tensor(index):
+                self.program.emit(facts.TensorIndex(node.lineno, False))
+            return TENSOR
+        if self.program.is_kernel(receiver):
+            return Value(Kind.LAUNCHER, node=receiver.node)
+        if receiver.kind is Kind.ITEMS:
+            return _item(receiver, node.slice)
+        if receiver.kind is Kind.MANY:
+            return receiver if isinstance(node.slice, ast.Slice) else element(receiver)
+        return receiver if receiver.kind is Kind.HOST else UNKNOWN
+
+
+def _item(receiver: Value, index: ast.expr) -> Value:
+    if isinstance(index, ast.Slice):
+        return many(receiver.items)
+    try:
+        position = ast.literal_eval(index)
+    except ValueError:
+        return join_all(receiver.items)
+    if isinstance(position, int) and -len(receiver.items) <= position < len(receiver.items):
+        return receiver.items[position]
+    return join_all(receiver.items)

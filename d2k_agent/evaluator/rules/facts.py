@@ -1,0 +1,111 @@
+"""What a candidate's source does, as a list of facts: the interface between the analysis and the rules.
+
+Every fact has the line it stands in. `in_kernel` is true inside functions that Triton compiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from d2k_agent.evaluator.rules.values import Value
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that the source does."""
+
+    line: int
+    in_kernel: bool
+
+
+@dataclass(frozen=True)
+class Import(Fact):
+    """A module, or a name of a module, is imported. `used` is false when the name is never mentioned again."""
+
+    module: str
+    name: str | None
+    used: bool
+
+
+@dataclass(frozen=True)
+class ExternalUse(Fact):
+    """A name of an imported module is used: its full name, aliases resolved. `aliased` when it is only renamed."""
+
+    path: str
+    aliased: bool = False
+
+
+@dataclass(frozen=True)
+class BuiltinUse(Fact):
+    """A name that the candidate nowhere defines is used."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DynamicAttribute(Fact):
+    """getattr, setattr or delattr with a name that is computed, or without arguments in sight."""
+
+    function: str
+
+
+@dataclass(frozen=True)
+class AttributeUse(Fact):
+    """An attribute is read. `own` is true when the candidate itself defines an attribute of that name."""
+
+    receiver: Value
+    name: str
+    own: bool
+
+
+@dataclass(frozen=True)
+class AttributeStore(Fact):
+    """An attribute is set or deleted."""
+
+    receiver: Value
+    name: str
+
+
+@dataclass(frozen=True)
+class ItemStore(Fact):
+    """An item is set or deleted: receiver[...] = value."""
+
+    receiver: Value
+
+
+@dataclass(frozen=True)
+class Operation(Fact):
+    """An operator, as written, on operands of which `tensors` says whether one is certainly a tensor."""
+
+    symbol: str
+    tensors: bool
+
+
+@dataclass(frozen=True)
+class TensorIndex(Fact):
+    """A tensor is indexed with a tensor: a gather or scatter."""
+
+
+@dataclass(frozen=True)
+class Call(Fact):
+    """Something is called with what is known about its arguments."""
+
+    callee: Value
+    arguments: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class ClassDefinition(Fact):
+    """A class is defined, with the full names of its imported or built-in bases."""
+
+    name: str
+    bases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SpecialName(Fact):
+    """A name with two leading underscores is defined or assigned: a method, a function or a variable."""
+
+    name: str
+    in_class: bool

@@ -1,0 +1,60 @@
+"""Walks functions that Triton compiles: their names are resolved, their arithmetic is theirs."""
+
+from __future__ import annotations
+
+import ast
+
+from d2k_agent.evaluator.rules import facts
+from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
+from d2k_agent.evaluator.rules.scopes import Scope
+from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, external
+
+
+def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
+    """Note what a kernel uses. Annotations and defaults belong to the host and are walked there."""
+    local = local_names(node)
+    queue: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else []
+    while queue:
+        part = queue.pop()
+        if isinstance(part, (ast.Name, ast.Attribute)):
+            _resolve(program, part, local, enclosing, node)
+        elif isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.MatMult):
+            program.emit(facts.Operation(part.lineno, True, "@", tensors=True))
+        elif isinstance(part, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in part.names]
+            module = names[0] if isinstance(part, ast.Import) else part.module or "."
+            program.emit(facts.Import(part.lineno, True, module, None, used=True))
+        if isinstance(part, ast.Attribute):
+            queue.extend(_below_chain(part))
+        else:
+            queue.extend(ast.iter_child_nodes(part))
+
+
+def _below_chain(node: ast.Attribute) -> list[ast.AST]:
+    """What stands below a chain of attributes, unless it is a plain name, which has been resolved with the chain."""
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        inner = inner.value
+    return [] if isinstance(inner, ast.Name) else [inner]
+
+
+def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], scope: Scope, kernel: ast.AST) -> None:
+    names: list[str] = []
+    inner: ast.expr = node
+    while isinstance(inner, ast.Attribute):
+        names.insert(0, inner.attr)
+        inner = inner.value
+    value = UNKNOWN
+    if isinstance(inner, ast.Name) and inner.id not in local:
+        found = scope.lookup(inner.id)
+        if found is None:
+            program.emit(facts.BuiltinUse(node.lineno, True, inner.id))
+        elif found.node is not None:
+            program.now.references[kernel].add(found.node)
+        value = Value(Kind.BUILTIN, inner.id) if found is None else found
+    if value.kind is Kind.EXTERNAL:
+        program.emit(facts.ExternalUse(node.lineno, True, ".".join([value.path, *names])))
+        names = [name for name in names if name.startswith("_")]
+        value = external(value.path)
+    for name in names:
+        program.emit(facts.AttributeUse(node.lineno, True, value, name, name in program.own_names))

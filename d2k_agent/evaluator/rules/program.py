@@ -1,0 +1,172 @@
+"""One candidate's source under analysis: what is known of its functions, classes and module names, round by round.
+
+Every round walks the whole source. Arguments and results found in one round are what the next one starts from, so that
+a tensor is followed through calls; the first round knows nothing, and each later one knows at least as much.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from d2k_agent.evaluator.rules.facts import Fact
+from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, join
+
+K = TypeVar("K")
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass
+class Round:
+    """What one walk over the source found."""
+
+    facts: list[Fact] = field(default_factory=list)
+    arguments: dict[tuple[ast.AST, str], Value] = field(default_factory=dict)
+    results: dict[ast.AST, Value] = field(default_factory=dict)
+    attributes: dict[tuple[ast.AST, str], Value] = field(default_factory=dict)
+    module: dict[str, Value] = field(default_factory=dict)
+    """The module's names after its last statement."""
+    stores: dict[str, Value] = field(default_factory=dict)
+    """What functions assign to names of the module."""
+    escaped: set[ast.AST] = field(default_factory=set)
+    kernels: set[ast.AST] = field(default_factory=set)
+    references: dict[ast.AST | None, set[ast.AST]] = field(default_factory=lambda: defaultdict(set))
+    named_calls: dict[ast.AST | None, set[str]] = field(default_factory=lambda: defaultdict(set))
+    launching: set[ast.AST | None] = field(default_factory=set)
+
+
+class Program:
+    """The source, the round being walked (`now`) and the round before it (`before`)."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.before, self.now = Round(), Round()
+        self.own_names = _own_names(tree)
+        self.mentioned = _mentioned(tree)
+        self.methods: dict[str, list[ast.AST]] = defaultdict(list)
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.methods[node.name].append(node)
+
+    def advance(self) -> bool:
+        """Start the next round; False when the last one found nothing that the one before it had not."""
+        kept = ("arguments", "results", "attributes", "module", "stores", "escaped", "kernels")
+        changed = any(getattr(self.before, name) != getattr(self.now, name) for name in kept)
+        self.before, self.now = self.now, Round()
+        return changed
+
+    def emit(self, fact: Fact) -> None:
+        """Note a fact of the current round."""
+        self.now.facts.append(fact)
+
+    def merge_argument(self, function: ast.AST, name: str, value: Value) -> None:
+        """A call site passes `value` for the parameter `name`."""
+        _merge(self.now.arguments, (function, name), value)
+
+    def merge_result(self, function: ast.AST, value: Value) -> None:
+        """The function returns `value` somewhere."""
+        _merge(self.now.results, function, value)
+
+    def merge_attribute(self, owner: ast.AST, name: str, value: Value) -> None:
+        """An instance or the class `owner` gets an attribute."""
+        _merge(self.now.attributes, (owner, name), value)
+
+    def merge_global(self, name: str, value: Value) -> None:
+        """A function assigns a module's name."""
+        _merge(self.now.stores, name, value)
+
+    def module_names(self, found: Round, stores: dict[str, Value] | None = None) -> dict[str, Value]:
+        """The module's names as functions see them: after its last statement, or as some function assigned them."""
+        names = dict(found.module)
+        for name, value in (found.stores if stores is None else stores).items():
+            _merge(names, name, value)
+        return names
+
+    def argument(self, function: ast.AST, name: str) -> Value:
+        """What the round before saw passed for a parameter, if it saw every use of the function."""
+        if function in self.before.escaped:
+            return UNKNOWN
+        return self.before.arguments.get((function, name), UNKNOWN)
+
+    def result(self, function: ast.AST) -> Value:
+        """What the round before saw returned."""
+        return self.before.results.get(function, UNKNOWN)
+
+    def attribute(self, owner: ast.AST, name: str) -> Value:
+        """What the round before saw assigned to an attribute of the candidate's own class."""
+        return self.before.attributes.get((owner, name), UNKNOWN)
+
+    def is_kernel(self, value: Value) -> bool:
+        """True for a kernel, and for a plain function that is made one elsewhere."""
+        return value.kind is Kind.KERNEL or (value.kind is Kind.FUNCTION and value.node in self.before.kernels)
+
+
+def parameters(node: FunctionNode) -> list[str]:
+    """Names of a function's parameters that take one argument each, in order; keyword-only ones last."""
+    return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+
+
+def local_names(node: FunctionNode) -> set[str]:
+    """Names bound in a function's own scope, without those it declares global or nonlocal."""
+    found = set(parameters(node))
+    found.update(argument.arg for argument in (node.args.vararg, node.args.kwarg) if argument is not None)
+    foreign: set[str] = set()
+    queue: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+    while queue:
+        inner = queue.pop()
+        if isinstance(inner, (ast.Global, ast.Nonlocal)):
+            foreign.update(inner.names)
+        elif isinstance(inner, ast.Name) and not isinstance(inner.ctx, ast.Load):
+            found.add(inner.id)
+        elif isinstance(inner, (ast.Import, ast.ImportFrom)):
+            found.update((alias.asname or alias.name).partition(".")[0] for alias in inner.names)
+        elif isinstance(inner, ast.ExceptHandler) and inner.name:
+            found.add(inner.name)
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(inner.name)
+        elif not isinstance(inner, ast.Lambda):
+            queue.extend(ast.iter_child_nodes(inner))
+    return found - foreign
+
+
+def _merge(table: dict[K, Value], key: K, value: Value) -> None:
+    table[key] = join(table[key], value) if key in table else value
+
+
+def _own_names(tree: ast.Module) -> frozenset[str]:
+    """Attribute names that the candidate defines: in class bodies, and by assigning to an attribute."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    names.add(inner.name)
+                names.update(part.id for part in ast.walk(inner) if isinstance(part, ast.Name) and _stored(part))
+        elif isinstance(node, ast.Call):
+            names.update(_named_fields(node))
+    return frozenset(names)
+
+
+def _named_fields(node: ast.Call) -> set[str]:
+    """Fields that a namedtuple(...) or SimpleNamespace(...) call gives its value."""
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if called == "SimpleNamespace":
+        return {keyword.arg for keyword in node.keywords if keyword.arg}
+    if called not in ("namedtuple", "NamedTuple"):
+        return set()
+    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return {name for text in texts for name in text.replace(",", " ").split()}
+
+
+def _stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _mentioned(tree: ast.Module) -> frozenset[str]:
+    return frozenset(
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    )

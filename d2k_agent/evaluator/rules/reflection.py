@@ -1,0 +1,85 @@
+"""static.reflection, static.files: code that makes code, reads its own machinery, or leaves the process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from d2k_agent.contract import Violation
+from d2k_agent.evaluator.rules.allow_list import (
+    BUILTINS,
+    KERNEL_BUILTINS,
+    SPECIAL_ATTRIBUTES,
+    SPECIAL_METHODS,
+)
+from d2k_agent.evaluator.rules.facts import AttributeUse, BuiltinUse, Call, DynamicAttribute, Fact, SpecialName
+from d2k_agent.evaluator.rules.policy import Policy
+from d2k_agent.evaluator.rules.values import Kind
+
+_FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
+_MODULE_NAMES = frozenset(["__all__", "__version__", "__author__", "__date__", "__license__"])
+
+
+def forbidden_builtins(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Built-in names outside the allow-list; names that nobody defines are left to Python."""
+    for fact in facts:
+        if not isinstance(fact, BuiltinUse):
+            continue
+        if fact.name in _FILES:
+            message = f"{fact.name}() leaves the candidate: run() may neither read nor write files, nor end the process"
+            yield Violation("static.files", message, fact.line)
+        elif fact.in_kernel and fact.name not in KERNEL_BUILTINS and _is_builtin(fact.name):
+            message = f"{fact.name} inside a kernel: use triton.language"
+            yield Violation("static.kernel_names", message, fact.line)
+        elif not fact.in_kernel and fact.name not in BUILTINS and _is_builtin(fact.name):
+            yield _violation(f"{fact.name} is not allowed: write out what it would look up or generate", fact.line)
+
+
+def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """getattr and its like with a computed name, or handed on as a value; type() with three arguments."""
+    for fact in facts:
+        if isinstance(fact, DynamicAttribute):
+            yield _violation(
+                f"{fact.function}() with a computed name hides what is used: write the name out", fact.line
+            )
+        elif isinstance(fact, Call):
+            handed_on = [value for value in fact.arguments if value.kind is Kind.BUILTIN]
+            if any(value.path in ("getattr", "setattr", "delattr") for value in handed_on):
+                yield _violation("getattr handed on as a value hides what is used: write the name out", fact.line)
+            if fact.callee.kind is Kind.BUILTIN and fact.callee.path == "type" and len(fact.arguments) > 1:
+                yield _violation("type() with three arguments makes a class: write a class statement", fact.line)
+
+
+def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Attributes with double underscores: the way from an object to interpreter, frames and code."""
+    for fact in facts:
+        if isinstance(fact, AttributeUse) and _is_special(fact.name) and fact.name not in SPECIAL_ATTRIBUTES:
+            yield _violation(f".{fact.name} reaches behind the object: use its public attributes", fact.line)
+
+
+def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Definitions of names with double underscores that change how Python or torch treats the candidate."""
+    for fact in facts:
+        if not isinstance(fact, SpecialName) or not _is_special(fact.name):
+            continue
+        if fact.in_class and fact.name not in SPECIAL_METHODS:
+            message = (
+                f"{fact.name} changes how others see the object: run() returns plain tensors, computed when it returns"
+            )
+            yield Violation("static.special_methods", message, fact.line)
+        elif not fact.in_class and fact.name not in _MODULE_NAMES:
+            yield _violation(f"{fact.name} belongs to Python: choose another name", fact.line)
+
+
+def _is_builtin(name: str) -> bool:
+    return _is_special(name) or name in _PYTHON
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+def _violation(message: str, line: int) -> Violation:
+    return Violation("static.reflection", message, line)
+
+
+_PYTHON = frozenset(dir(__import__("builtins")))

@@ -1,0 +1,274 @@
+"""Walks statements of host code in order; branches are walked apart and joined, functions and classes as defined."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from d2k_agent.evaluator.rules import facts
+from d2k_agent.evaluator.rules.kernels import walk_kernel
+from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
+from d2k_agent.evaluator.rules.run_inputs import run_input
+from d2k_agent.evaluator.rules.scopes import Scope
+from d2k_agent.evaluator.rules.targets import Evaluator
+from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, element, external
+
+_Pending = list[tuple[FunctionNode, Scope | None]]
+"""Functions to walk, with the enclosing scope; None is the module's."""
+
+
+def walk_module(program: Program) -> None:
+    """One round: the module's statements, then the bodies of its functions with the module's final names."""
+    scope = Scope(fallback=program.module_names(program.before))
+    pending: _Pending = []
+    _Statements(program, scope, None, pending).block(program.tree.body)
+    program.now.module = scope.values
+    names = Scope(program.module_names(program.now, stores=program.before.stores))
+    while pending:
+        node, enclosing = pending.pop()
+        _walk_function(program, node, enclosing or names, pending)
+
+
+def _walk_function(program: Program, node: FunctionNode, enclosing: Scope, pending: _Pending) -> None:
+    if node in program.before.kernels and not isinstance(node, ast.Lambda):
+        walk_kernel(program, node, enclosing)
+        return
+    scope = Scope(local=local_names(node), parent=enclosing)
+    walker = _Statements(program, scope, node, pending)
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    for argument in arguments:
+        annotated = walker.expressions.annotation(argument.annotation)
+        known = annotated if annotated.kind is not Kind.UNKNOWN else program.argument(node, argument.arg)
+        scope.bind(argument.arg, run_input(program.tree, node, argument.arg, known))
+    if isinstance(node, ast.Lambda):
+        program.merge_result(node, walker.expressions.value(node.body))
+    else:
+        walker.block(node.body)
+
+
+class _Statements:
+    """Walks the statements of one function, class body or module."""
+
+    def __init__(self, program: Program, scope: Scope, owner: FunctionNode | None, pending: _Pending) -> None:
+        self.program, self.owner, self._pending = program, owner, pending
+        self.expressions = Evaluator(program, scope, owner, self._defer)
+        self._class: ast.ClassDef | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """The scope in which the next statement is walked."""
+        return self.expressions.scope
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        """Walk statements one after the other."""
+        for statement in body:
+            method = getattr(self, f"_{type(statement).__name__.lower()}", None)
+            if method is not None:
+                method(statement)
+            else:
+                self._children(statement)
+
+    def _children(self, statement: ast.stmt) -> None:
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.expr):
+                self.expressions.value(child)
+
+    def _defer(self, node: FunctionNode, scope: Scope) -> None:
+        # The names of a class body are not seen by the functions in it.
+        enclosing = scope.parent if self._class is not None and scope.parent is not None else scope
+        self._pending.append((node, enclosing.branch() if enclosing.parent is not None else None))
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            bound = alias.asname or alias.name.partition(".")[0]
+            self._note_import(node.lineno, alias.name, None, bound)
+            path = alias.name if alias.asname else bound
+            self.expressions.bind(bound, external(path), node.lineno)
+
+    def _importfrom(self, node: ast.ImportFrom) -> None:
+        module = "." * node.level + (node.module or "")
+        for alias in node.names:
+            bound = alias.asname or alias.name
+            self._note_import(node.lineno, module, alias.name, bound)
+            path = f"{module}.{alias.name}"
+            self.expressions.bind(bound, external(path), node.lineno)
+
+    def _note_import(self, line: int, module: str, name: str | None, bound: str) -> None:
+        self.program.emit(facts.Import(line, False, module, name, bound in self.program.mentioned))
+
+    def _assign(self, node: ast.Assign) -> None:
+        if isinstance(node.value, (ast.Name, ast.Attribute)):
+            value = self.expressions.named(node.value, aliased=True)
+        else:
+            value = self.expressions.value(node.value)
+        for target in node.targets:
+            self.expressions.assign(target, value)
+
+    def _annassign(self, node: ast.AnnAssign) -> None:
+        annotated = self.expressions.annotation(node.annotation)
+        value = self.expressions.value(node.value) if node.value is not None else annotated
+        self.expressions.assign(node.target, value)
+
+    def _augassign(self, node: ast.AugAssign) -> None:
+        right = self.expressions.value(node.value)
+        current = ast.copy_location(_as_load(node.target), node.target)
+        left = self.expressions.value(current)
+        result = self.expressions.operation(node.op, left, right, node.lineno)
+        self.expressions.assign(node.target, result)
+
+    def _delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Name):
+                self.expressions.assign(target, UNKNOWN)
+
+    def _return(self, node: ast.Return) -> None:
+        value = self.expressions.value(node.value)
+        if self.owner is not None:
+            self.program.merge_result(self.owner, value)
+
+    def _global(self, node: ast.Global) -> None:
+        if self.owner is not None:
+            self.scope.foreign.update(node.names)
+
+    def _if(self, node: ast.If) -> None:
+        if self.owner is None and _is_main_guard(node.test):
+            # The evaluator imports the file as a module: what stands under this test never runs there.
+            self.block(node.orelse)
+            return
+        self.expressions.value(node.test)
+        self._branches(node.body, node.orelse)
+
+    def _branches(self, *bodies: Sequence[ast.stmt]) -> None:
+        start, ends = self.scope, []
+        for body in bodies:
+            self.expressions.scope = start.branch()
+            self.block(body)
+            ends.append(self.scope)
+        self.expressions.scope = start
+        start.merge(*ends)
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> None:
+        items = element(self.expressions.value(node.iter))
+        for _ in range(2):
+            start = self.scope.branch()
+            self.expressions.assign(node.target, items)
+            self.block(node.body)
+            self.scope.merge(start, self.scope.branch())
+        self.block(node.orelse)
+
+    _asyncfor = _for
+
+    def _while(self, node: ast.While) -> None:
+        for _ in range(2):
+            self.expressions.value(node.test)
+            start = self.scope.branch()
+            self.block(node.body)
+            self.scope.merge(start, self.scope.branch())
+        self.block(node.orelse)
+
+    def _try(self, node: ast.Try) -> None:
+        start = self.scope.branch()
+        self.block(node.body)
+        self.block(node.orelse)
+        ended = self.scope.branch()
+        branches = [ended]
+        for handler in node.handlers:
+            self.expressions.scope.values = join_scopes(start, ended)
+            self.expressions.value(handler.type)
+            if handler.name:
+                self.expressions.bind(handler.name, UNKNOWN, handler.lineno)
+            self.block(handler.body)
+            branches.append(self.scope.branch())
+        self.scope.merge(*branches)
+        self.block(node.finalbody)
+
+    _trystar = _try
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            value = self.expressions.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.expressions.assign(item.optional_vars, value if value.kind is Kind.HOST else UNKNOWN)
+        self.block(node.body)
+
+    _asyncwith = _with
+
+    def _match(self, node: ast.Match) -> None:
+        self.expressions.value(node.subject)
+        for case in node.cases:
+            for name in (
+                part.name for part in ast.walk(case.pattern) if isinstance(part, (ast.MatchAs, ast.MatchStar))
+            ):
+                if name:
+                    self.expressions.bind(name, UNKNOWN, case.pattern.lineno)
+            for part in ast.walk(case.pattern):
+                if isinstance(part, ast.MatchValue):
+                    self.expressions.value(part.value)
+                elif isinstance(part, ast.MatchClass):
+                    self.expressions.value(part.cls)
+            self.expressions.value(case.guard)
+        self._branches(*(case.body for case in node.cases), [])
+
+    def _functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.expressions.function_defaults(node)
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            self.expressions.annotation(argument.annotation)
+        self.expressions.annotation(node.returns)
+        value = Value(Kind.FUNCTION, node=node)
+        for decorator in reversed(node.decorator_list):
+            wrapper = self.expressions.value(decorator)
+            self.program.emit(facts.Call(decorator.lineno, False, wrapper, (value,), ()))
+            value = self.expressions.apply(wrapper, (value,), (), None)
+            if value.kind is Kind.UNKNOWN:
+                self.program.now.escaped.add(node)
+        if self.owner is not None:
+            self.program.now.references[self.owner].add(node)
+        if node.name.startswith("__"):
+            self.program.emit(facts.SpecialName(node.lineno, False, node.name, in_class=self._class is not None))
+        if self._class is not None:
+            self.program.merge_attribute(self._class, node.name, value)
+            if value.path != "staticmethod" and node.args.args:
+                kind = Kind.CLASS if value.path == "classmethod" or node.name == "__new__" else Kind.INSTANCE
+                self.program.merge_argument(node, node.args.args[0].arg, Value(kind, node=self._class))
+        self.scope.bind(node.name, value)
+        self._defer(node, self.scope)
+
+    _asyncfunctiondef = _functiondef
+
+    def _classdef(self, node: ast.ClassDef) -> None:
+        bases = []
+        for base in [*node.bases, *(keyword.value for keyword in node.keywords)]:
+            value = self.expressions.value(base)
+            bases.append(value.path.removesuffix("()") if value.kind in (Kind.EXTERNAL, Kind.BUILTIN) else "")
+        self.program.emit(facts.ClassDefinition(node.lineno, False, node.name, tuple(filter(None, bases))))
+        for decorator in node.decorator_list:
+            self.expressions.value(decorator)
+        inner = _Statements(self.program, Scope(parent=self.scope), self.owner, self._pending)
+        inner._class = node
+        inner.block(node.body)
+        for name, value in inner.scope.values.items():
+            if name.startswith("__"):
+                self.program.emit(facts.SpecialName(node.lineno, False, name, in_class=True))
+            self.program.merge_attribute(node, name, value)
+        self.program.now.references[node].update(part for part in node.body if isinstance(part, ast.FunctionDef))
+        self.scope.bind(node.name, Value(Kind.CLASS, node=node))
+
+
+def join_scopes(*scopes: Scope) -> dict[str, Value]:
+    """The values that names may have after any of several scopes."""
+    merged = Scope()
+    merged.merge(*scopes)
+    return merged.values
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    if isinstance(target, ast.Attribute):
+        return ast.Attribute(target.value, target.attr, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return ast.dump(test) == ast.dump(ast.parse('__name__ == "__main__"', mode="eval").body)

@@ -1,0 +1,62 @@
+"""The table of static rules, and their application to a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from d2k_agent.contract import Violation
+from d2k_agent.evaluator.rules import external_names, imports, monkeypatch, reflection, tensor_math
+from d2k_agent.evaluator.rules.analysis import analyse
+from d2k_agent.evaluator.rules.facts import Fact
+from d2k_agent.evaluator.rules.policy import Policy, policy_of
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: the checks that it reports under, and the function from facts to violations."""
+
+    checks: tuple[str, ...]
+    find: Callable[[list[Fact], Policy], Iterator[Violation]]
+
+
+RULES = (
+    Rule(("static.imports",), imports.forbidden_imports),
+    Rule(
+        (
+            "static.torch_names",
+            "static.streams",
+            "static.generated_kernels",
+            "static.internals",
+            "static.module_names",
+            "static.kernel_names",
+        ),
+        external_names.forbidden_names,
+    ),
+    Rule(("static.reflection", "static.files", "static.kernel_names"), reflection.forbidden_builtins),
+    Rule(("static.reflection",), reflection.dynamic_attributes),
+    Rule(("static.reflection",), reflection.special_attributes),
+    Rule(("static.reflection", "static.special_methods"), reflection.special_names),
+    Rule(("static.monkeypatch",), monkeypatch.foreign_stores),
+    Rule(("static.subclassing",), monkeypatch.foreign_bases),
+    Rule(("static.tensor_math",), tensor_math.operators),
+    Rule(("static.tensor_math",), tensor_math.computing_calls),
+    Rule(("static.casts",), tensor_math.casts),
+    Rule(
+        ("static.tensor_methods", "static.attributes", "static.kernel_use", "static.kernel_names"),
+        tensor_math.attributes,
+    ),
+    Rule(("static.kernel_use",), tensor_math.kernel_calls),
+)
+
+
+def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
+    """Every violation in a candidate's source, by line. `rules` is a task's parsed rules.toml.
+
+    Raises SyntaxError for text that does not parse, ValueError for rules that make no sense.
+    """
+    policy = policy_of(rules)
+    facts = analyse(source).before.facts
+    found = {violation for rule in RULES for violation in rule.find(facts, policy)}
+    return tuple(sorted(found, key=lambda violation: (violation.line or 0, violation.check, violation.message)))

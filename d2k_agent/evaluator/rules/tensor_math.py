@@ -1,0 +1,105 @@
+"""static.tensor_math, static.tensor_methods, static.casts, static.attributes: what torch computes outside kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from d2k_agent.contract import Violation
+from d2k_agent.evaluator.rules.allow_list import KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
+from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, Operation, TensorIndex
+from d2k_agent.evaluator.rules.policy import Policy
+from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor
+
+_COMPUTING_BUILTINS = frozenset("abs all any bool complex divmod float int max min pow round sorted sum filter".split())
+_DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.EXTERNAL, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
+_ADVICE = "compute it in a @triton.jit kernel"
+
+
+def operators(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Arithmetic, comparisons and @ on tensors outside kernels; gathers and scatters by indexing."""
+    for fact in facts:
+        if isinstance(fact, Operation) and fact.symbol == "@":
+            where = "a kernel: use tl.dot" if fact.in_kernel else f"host code is torch's matrix product: {_ADVICE}"
+            yield Violation("static.tensor_math", f"@ in {where}", fact.line)
+        elif isinstance(fact, Operation) and fact.tensors:
+            message = f"the operator {fact.symbol} on a tensor is computed by torch: {_ADVICE}"
+            yield Violation("static.tensor_math", message, fact.line)
+        elif isinstance(fact, TensorIndex):
+            message = f"indexing a tensor with a tensor gathers or scatters in torch: {_ADVICE}"
+            yield Violation("static.tensor_math", message, fact.line)
+
+
+def computing_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Built-in and standard functions that compute with tensors, or read their values on the host."""
+    for fact in facts:
+        if not isinstance(fact, Call) or not any(map(contains_tensor, fact.arguments)):
+            continue
+        callee = fact.callee
+        computes = callee.kind is Kind.BUILTIN and callee.path in _COMPUTING_BUILTINS
+        if callee.kind is Kind.EXTERNAL:
+            computes = callee.path.startswith(("operator.", "math.")) and callee.path != "operator.itemgetter"
+        if computes:
+            message = f"{callee.path}() on a tensor computes or reads it on the host: {_ADVICE}"
+            yield Violation("static.tensor_math", message, fact.line)
+
+
+def casts(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """.to(dtype), and torch.tensor() of a tensor: conversions done by torch."""
+    for fact in facts:
+        if not isinstance(fact, Call):
+            continue
+        callee, keywords = fact.callee, dict(fact.keywords)
+        if callee.kind is Kind.TENSOR_METHOD and callee.path in ("to", "cuda", "clone", "contiguous"):
+            given = [*fact.arguments, keywords.get("dtype")]
+            if any(value is not None and value.kind is Kind.DTYPE for value in given) or "dtype" in keywords:
+                message = f".{callee.path}(dtype) converts in torch: load the tensor in a kernel and convert there"
+                yield Violation("static.casts", message, fact.line)
+        copies = callee.path in ("torch.tensor", "new_tensor") and callee.kind in (Kind.EXTERNAL, Kind.TENSOR_METHOD)
+        if copies and any(map(contains_tensor, fact.arguments)):
+            message = "torch.tensor() of tensors copies and converts in torch: allocate with empty and fill in a kernel"
+            yield Violation("static.casts", message, fact.line)
+
+
+def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Attributes of tensors, kernels and objects of unknown type outside the allow-list."""
+    for fact in facts:
+        if not isinstance(fact, AttributeUse) or (fact.name.startswith("__") and fact.name.endswith("__")):
+            continue
+        if fact.in_kernel:
+            known = KERNEL_TENSOR_ATTRIBUTES | policy.attributes
+            if fact.receiver.kind is Kind.UNKNOWN and fact.name not in known and not fact.own:
+                message = f".{fact.name} is no attribute of a value in a kernel: use functions of triton.language"
+                yield Violation("static.kernel_names", message, fact.line)
+        elif fact.receiver.is_tensor:
+            if fact.name not in policy.tensor:
+                message = f".{fact.name} of a tensor is not glue (allocation, views, queries): {_ADVICE}"
+                yield Violation("static.tensor_methods", message, fact.line)
+        elif fact.receiver.kind in (Kind.KERNEL, Kind.LAUNCHER):
+            if fact.name not in KERNEL_ATTRIBUTES:
+                yield Violation(
+                    "static.kernel_use", f".{fact.name} of a kernel: launch it with kernel[grid](...)", fact.line
+                )
+        elif _unknown(fact, policy):
+            message = (
+                f".{fact.name} of an object of unknown type: if it is a tensor, {_ADVICE}; else give it another name"
+            )
+            yield Violation("static.attributes", message, fact.line)
+
+
+def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """A kernel called like a Python function would run its body in torch."""
+    for fact in facts:
+        if isinstance(fact, Call) and not fact.in_kernel and fact.callee.kind is Kind.KERNEL:
+            message = "a kernel is called like a Python function: launch it with kernel[grid](...)"
+            yield Violation("static.kernel_use", message, fact.line)
+
+
+def _unknown(fact: AttributeUse, policy: Policy) -> bool:
+    if fact.own or fact.receiver.kind in _DEFINITELY_NO_TENSOR:
+        return fact.name.startswith("_") and not fact.own and _private(fact.receiver)
+    return fact.name not in policy.tensor | policy.attributes | KERNEL_ATTRIBUTES
+
+
+def _private(receiver: Value) -> bool:
+    """Private names of imported modules are judged by their full name; those of the candidate's classes are its own."""
+    return receiver.kind in (Kind.HOST, Kind.DTYPE, Kind.BUILTIN)

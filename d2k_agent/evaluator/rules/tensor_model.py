@@ -1,0 +1,130 @@
+"""What tensors, torch, Triton and Python's built-ins give back: the part of their types that the rules need."""
+
+from __future__ import annotations
+
+from d2k_agent.evaluator.rules.allow_list import (
+    ALLOCATION,
+    DTYPES,
+    KERNEL_DECORATORS,
+    TENSOR_QUERIES,
+    TUNERS,
+    VIEWS,
+)
+from d2k_agent.evaluator.rules.values import (
+    DTYPE,
+    HOST,
+    TENSOR,
+    UNKNOWN,
+    Kind,
+    Value,
+    element,
+    external,
+    join_all,
+    many,
+)
+
+_SEVERAL = frozenset(["split", "chunk", "tensor_split", "unbind"])
+_READS = frozenset(["item", "tolist"])
+_TENSOR_PROPERTIES = frozenset(["T", "mT", "H", "mH", "data", "grad", "real", "imag"])
+_QUERY_PROPERTIES = frozenset(
+    ["shape", "device", "ndim", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "layout", "requires_grad"]
+)
+_TRANSPARENT = frozenset(
+    "functools.lru_cache functools.cache functools.lru_cache() functools.wraps() torch.no_grad torch.no_grad()"
+    " torch.inference_mode torch.inference_mode() torch.enable_grad torch.enable_grad()".split()
+)
+_HOST_BUILTINS = frozenset(
+    "bool bytes callable divmod float format hasattr hash hex id int isinstance issubclass len ord chr print range repr"
+    " round str".split()
+)
+_HOST_MODULES = frozenset(["math", "time", "enum", "numbers"])
+
+
+def tensor_attribute(name: str) -> Value:
+    """The value of `tensor.name`."""
+    if name == "dtype":
+        return DTYPE
+    if name in _TENSOR_PROPERTIES:
+        return TENSOR
+    return HOST if name in _QUERY_PROPERTIES else Value(Kind.TENSOR_METHOD, name)
+
+
+def tensor_method_result(name: str) -> Value:
+    """The value of `tensor.name(...)`. Methods that the rules refuse are taken to give tensors."""
+    if name in _SEVERAL:
+        return many([TENSOR])
+    return HOST if name in TENSOR_QUERIES | _READS else TENSOR
+
+
+def external_attribute(path: str) -> Value:
+    """The value of an attribute of something imported, by its full name."""
+    root, _, name = path.partition(".")
+    if (root == "torch" and name in DTYPES) or path == "torch.dtype":
+        return DTYPE
+    return external(path)
+
+
+def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
+    """The value of calling something imported, also of decorating with it."""
+    first = arguments[0] if arguments else UNKNOWN
+    root, _, name = path.partition(".")
+    if path.removesuffix("()") in KERNEL_DECORATORS and first.kind in (Kind.FUNCTION, Kind.KERNEL):
+        return Value(Kind.KERNEL, node=first.node)
+    if path in TUNERS or path in KERNEL_DECORATORS:
+        return external(f"{path}()")
+    if path.removesuffix("()") in TUNERS:
+        return first if first.kind is Kind.KERNEL else UNKNOWN
+    if path in _TRANSPARENT:
+        transparent = (Kind.FUNCTION, Kind.KERNEL)
+        return first if first.kind in transparent else external(f"{path}()")
+    if path == "functools.wraps":
+        return external("functools.wraps()")
+    if root == "torch":
+        return _torch_result(name)
+    if path in ("triton.cdiv", "triton.next_power_of_2") or root in _HOST_MODULES:
+        return HOST
+    if path.startswith(("triton.tools.tensor_descriptor", "triton.runtime.driver")) or path == "triton.Config":
+        return HOST
+    return UNKNOWN
+
+
+def _torch_result(name: str) -> Value:
+    if name in _SEVERAL:
+        return many([TENSOR])
+    if name in ALLOCATION | VIEWS or name in ("Tensor", "clone"):
+        return TENSOR
+    known_host = ("cuda.", "version.", "device", "finfo", "iinfo", "Size", "is_", "numel", "broadcast_shapes", "get_")
+    if name.startswith(known_host):
+        return HOST
+    # What is left is not allowed, or unknown: a public function of torch gives a tensor.
+    return TENSOR if name.islower() and "." not in name else UNKNOWN
+
+
+def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
+    """The value of calling a built-in function."""
+    first = arguments[0] if arguments else UNKNOWN
+    if name in _HOST_BUILTINS:
+        return HOST
+    if name in ("list", "tuple", "sorted", "reversed", "set", "frozenset", "iter", "filter"):
+        return (
+            first
+            if name == "tuple" and first.kind is Kind.ITEMS
+            else many([element(arguments[-1])] if arguments else [])
+        )
+    if name == "enumerate":
+        return many([Value(Kind.ITEMS, items=(HOST, element(first)))])
+    if name == "zip":
+        return many([Value(Kind.ITEMS, items=tuple(element(value) for value in arguments))])
+    if name in ("min", "max", "sum", "next"):
+        return join_all(arguments) if len(arguments) > 1 and name != "sum" else element(first)
+    if name in ("abs", "pow"):
+        return first
+    if name == "type" and len(arguments) == 1:
+        return _type_of(first)
+    return UNKNOWN
+
+
+def _type_of(value: Value) -> Value:
+    if value.is_tensor:
+        return external("torch.Tensor")
+    return Value(Kind.CLASS, node=value.node) if value.kind is Kind.INSTANCE else UNKNOWN

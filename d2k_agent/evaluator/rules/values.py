@@ -1,0 +1,117 @@
+"""What is known about a Python value without running the program: the values of the abstract interpretation.
+
+Everything the analysis cannot tell is UNKNOWN; an UNKNOWN value is never taken for a tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class Kind(enum.Enum):
+    """The kinds of values that the rules tell apart."""
+
+    UNKNOWN = "unknown"
+    NONE = "None"
+    HOST = "host value"
+    """A number, string, shape, stride, device, property: anything that is certainly no tensor."""
+    DTYPE = "dtype"
+    TENSOR = "tensor"
+    TENSOR_METHOD = "tensor method"
+    """A bound method of a tensor; `path` is its name."""
+    EXTERNAL = "external"
+    """Something of an imported module; `path` is its full name, with "()" after every call."""
+    BUILTIN = "builtin"
+    FUNCTION = "function"
+    BOUND = "method"
+    CLASS = "class"
+    INSTANCE = "instance"
+    KERNEL = "kernel"
+    """A @triton.jit function, tuned or not."""
+    LAUNCHER = "launcher"
+    """kernel[grid]"""
+    ITEMS = "items"
+    """A tuple or list whose items are known one by one."""
+    MANY = "many"
+    """A container or iterator of values that are alike: items[0]."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One abstract value; `node` is the candidate's own definition behind a function, class, instance or kernel."""
+
+    kind: Kind
+    path: str = ""
+    node: ast.AST | None = None
+    items: tuple[Value, ...] = ()
+
+    @property
+    def is_tensor(self) -> bool:
+        """True where the value is certainly a tensor."""
+        return self.kind is Kind.TENSOR
+
+
+UNKNOWN = Value(Kind.UNKNOWN)
+NONE = Value(Kind.NONE)
+HOST = Value(Kind.HOST)
+DTYPE = Value(Kind.DTYPE)
+TENSOR = Value(Kind.TENSOR)
+
+
+def external(path: str) -> Value:
+    """A value of an imported module, by its full name."""
+    return Value(Kind.EXTERNAL, path)
+
+
+def many(values: Iterable[Value]) -> Value:
+    """A container whose values are alike; UNKNOWN when nothing is known about them."""
+    joined = join_all(values)
+    return UNKNOWN if joined.kind is Kind.UNKNOWN else Value(Kind.MANY, items=(joined,))
+
+
+def join(first: Value, second: Value) -> Value:
+    """What is known when it may be either. None gives way to the other: arithmetic on None cannot be meant."""
+    if first == second or second.kind is Kind.NONE:
+        return first
+    if first.kind is Kind.NONE:
+        return second
+    if first.kind is second.kind is Kind.ITEMS and len(first.items) == len(second.items):
+        return Value(Kind.ITEMS, items=tuple(join(a, b) for a, b in zip(first.items, second.items, strict=True)))
+    sequences = (Kind.ITEMS, Kind.MANY)
+    if first.kind in sequences and second.kind in sequences:
+        return many([*first.items, *second.items])
+    hosts = (Kind.HOST, Kind.DTYPE)
+    if all(value.kind in hosts or _only_host(value) for value in (first, second)):
+        return HOST
+    return UNKNOWN
+
+
+def join_all(values: Iterable[Value]) -> Value:
+    """join() over any number of values; UNKNOWN for none."""
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return UNKNOWN if result is None else result
+
+
+def element(value: Value) -> Value:
+    """What iterating over the value yields."""
+    if value.kind is Kind.MANY:
+        return value.items[0]
+    if value.kind is Kind.ITEMS:
+        return join_all(value.items)
+    return value if value.kind in (Kind.HOST, Kind.TENSOR) else UNKNOWN
+
+
+def contains_tensor(value: Value) -> bool:
+    """True for a tensor and for a container that certainly holds one."""
+    return value.is_tensor or (value.kind in (Kind.ITEMS, Kind.MANY) and any(map(contains_tensor, value.items)))
+
+
+def _only_host(value: Value) -> bool:
+    return value.kind in (Kind.ITEMS, Kind.MANY) and all(
+        item.kind in (Kind.HOST, Kind.DTYPE, Kind.NONE) or _only_host(item) for item in value.items
+    )
