@@ -8,7 +8,6 @@ driving       one run driven from where it stands
 solving       start, resume and replay runs
 inventory     find, list, follow, stop and remove runs
 doctor        what this machine can do
-drawing       the agent's state machine as a drawing
 
 Importing any of them needs the standard library only; what a command needs beyond is imported when it runs.
 """

@@ -30,7 +30,7 @@ def examine(around: Surroundings) -> list[Finding]:
     """Every finding, in the order in which a reader would fix them. Takes some seconds: torch is loaded once."""
     settings, findings = _settings(around)
     return [
-        *_system(),
+        *system_findings(platform.system(), platform.release()),
         *findings,
         *_packages(),
         *_evaluator(around, settings),
@@ -53,13 +53,15 @@ def _settings(around: Surroundings) -> tuple[Settings, list[Finding]]:
     return settings, [Finding("settings file", "ok", str(path))]
 
 
-def _system() -> list[Finding]:
-    system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    if platform.system() != "Linux":
-        return [
-            Finding("system", "missing", system, "use Linux (5.13 or later): candidates are confined by its kernel")
-        ]
-    return [Finding("system", "ok", system), Finding("python", "ok", platform.python_version())]
+def system_findings(system: str, release: str) -> list[Finding]:
+    """Is this a system on which candidates can be confined? `system` as platform.system() names it."""
+    if system != "Linux":
+        advice = "use Linux (5.13 or later): candidates are confined by its kernel"
+        return [Finding("system", "missing", f"{system} {release}", advice)]
+    return [
+        Finding("system", "ok", f"{system} {release} {platform.machine()}"),
+        Finding("python", "ok", platform.python_version()),
+    ]
 
 
 def _packages() -> list[Finding]:
@@ -170,22 +172,22 @@ def _isolation(around: Surroundings) -> list[Finding]:
     from d2k_agent.isolation import landlock_abi
     from d2k_agent.sandbox import probe
 
-    isolation, abi, bubblewrap = probe(), landlock_abi(), _tool(around, "bwrap")
-    findings = []
-    if isolation.kind == "none":
-        advice = "use a kernel with Landlock (5.13 or later), or give --unsafe-no-sandbox and trust every candidate"
-        findings.append(Finding("isolation", "missing", "none works here", advice))
-    else:
-        findings.append(Finding("isolation", "ok", isolation.kind))
-    advice = "use kernel 5.13 or later with Landlock enabled: candidates are confined by it"
-    findings.append(
-        Finding("Landlock", "ok", f"ABI {abi}") if abi > 0 else Finding("Landlock", "missing", "no", advice)
-    )
-    advice = "install bubblewrap to give the agent's tools a /proc of their own (Landlock serves without it)"
-    found = (
-        Finding("bubblewrap", "ok", bubblewrap) if bubblewrap else Finding("bubblewrap", "limited", "not found", advice)
-    )
-    return [*findings, found]
+    return isolation_findings(probe().kind, landlock_abi(), _tool(around, "bwrap"))
+
+
+def isolation_findings(kind: str, abi: int, bubblewrap: str | None) -> list[Finding]:
+    """What a probe found: the class that works for tools, Landlock (which candidates need), bubblewrap."""
+    advice = "use a kernel with Landlock (5.13 or later), or give --unsafe-no-sandbox and trust every candidate"
+    works = Finding("isolation", "ok", kind)
+    advice_landlock = "use kernel 5.13 or later with Landlock enabled: candidates are confined by it"
+    advice_tools = "install bubblewrap to give the agent's tools a /proc of their own (Landlock serves without it)"
+    return [
+        works if kind != "none" else Finding("isolation", "missing", "none works here", advice),
+        Finding("Landlock", "ok", f"ABI {abi}") if abi > 0 else Finding("Landlock", "missing", "no", advice_landlock),
+        Finding("bubblewrap", "ok", bubblewrap)
+        if bubblewrap
+        else Finding("bubblewrap", "limited", "not found", advice_tools),
+    ]
 
 
 def _room(around: Surroundings, settings: Settings) -> list[Finding]:

@@ -62,15 +62,9 @@ def open_model(around: Surroundings, config: RunConfig, notice: Callable[[str], 
 
 
 def _provider_model(around: Surroundings, config: RunConfig, notice: Callable[[str], None]) -> Model:
-    try:
-        from d2k_agent.models.litellm_client import LiteLLMModel
+    from d2k_agent.models.litellm_client import LiteLLMModel
 
-        return LiteLLMModel(config.model, config.model_options, around.provider_keys(), notice=notice)
-    except ImportError as problem:
-        raise UsageError(
-            f"the model {config.model} needs the package {problem.name}, which is not installed; install it with "
-            "`make env` or `pip install d2k-agent`, or name a scripted/ or replay/ model"
-        ) from None
+    return LiteLLMModel(config.model, config.model_options, around.provider_keys(), notice=notice)
 
 
 def recording(name: str) -> Trace:

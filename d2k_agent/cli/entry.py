@@ -62,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except OSError as error:
         return _complain(_system_error(error), BROKEN_MACHINE)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "d2k_agent":
+            raise
+        return _complain(_missing_package(error.name), BROKEN_MACHINE)
 
 
 def _system_error(error: OSError) -> str:
@@ -69,6 +73,13 @@ def _system_error(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full{where}: free some space, then repeat the command, or `d2k-agent resume` the run"
     return f"the system refused: {error.strerror or error}{where}; correct that and repeat the command"
+
+
+def _missing_package(name: str) -> str:
+    return (
+        f"the package {name} is not installed, and this command needs it; run `make env` in the checkout or "
+        "`pip install d2k-agent`, then `d2k-agent doctor` to see what else is missing"
+    )
 
 
 def _complain(message: str, status: int) -> int:

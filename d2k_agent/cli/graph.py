@@ -18,7 +18,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the drawing."""
-    from d2k_agent.app.drawing import drawing
+    from d2k_agent.agent import mermaid
 
-    print(drawing())
+    print(mermaid())
     return 0

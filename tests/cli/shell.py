@@ -28,7 +28,6 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(ROOT),
-        "PYTHONWARNINGS": "error::ResourceWarning",
         **(extra or {}),
     }
 

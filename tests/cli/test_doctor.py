@@ -1,0 +1,73 @@
+"""doctor says what a machine can do, and never a key's value."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.app.doctor import isolation_findings, system_findings
+from d2k_agent.app.solving import require_isolation
+from d2k_agent.errors import MachineError
+from d2k_agent.reports.health import can_solve
+from d2k_agent.sandbox import Isolation
+from tests.cli.shell import d2k, environment
+
+KEY = {"ANTHROPIC_API_KEY": "sk-very-secret"}
+WITHOUT_TORCH = """
+import sys
+from d2k_agent.cli import main
+status = main(["doctor", "--json"])
+assert not {"torch", "triton", "litellm"} & set(sys.modules), "the controller loaded what it must not"
+sys.exit(status)
+"""
+
+
+def test_findings_for_scripts_and_the_exit_status_agree(tmp_path: Path) -> None:
+    (tmp_path / "d2k-agent.toml").write_text("turns = 9\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH],
+        cwd=tmp_path,
+        env=environment(KEY),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    health = json.loads(done.stdout)
+    assert done.returncode == (0 if health["can_solve"] else 3), done.stderr
+    found = {finding["name"]: finding for finding in health["findings"]}
+    assert {"python", "torch", "triton", "isolation", "Landlock", "ptxas", "GPU", "disk", "memory"} <= found.keys()
+    assert found["settings file"]["value"].endswith("d2k-agent.toml")
+    assert found["API keys"]["value"] == "ANTHROPIC_API_KEY"
+    assert "sk-very-secret" not in done.stdout + done.stderr
+    assert all(finding["advice"] for finding in health["findings"] if finding["state"] != "ok")
+
+
+def test_an_evaluator_that_does_not_start_is_named_and_solve_cannot_run(tmp_path: Path) -> None:
+    (tmp_path / "d2k-agent.toml").write_text('evaluator_python = "/nonexistent/python"\n')
+    answer = d2k("doctor", folder=tmp_path)
+    assert answer.status == 3
+    assert "/nonexistent/python" in answer.out and "solve cannot run here: evaluator missing" in answer.out
+
+
+def test_another_system_than_linux_cannot_solve() -> None:
+    findings = system_findings("Darwin", "25.0")
+    assert not can_solve(findings) and "use Linux" in findings[0].advice
+
+
+@pytest.mark.parametrize(
+    ("kind", "abi", "bubblewrap", "able"),
+    [("bubblewrap", 7, "/usr/bin/bwrap", True), ("landlock", 4, None, True), ("none", 0, None, False)],
+)
+def test_isolation_decides_whether_solve_can_run(kind: str, abi: int, bubblewrap: str | None, able: bool) -> None:
+    assert can_solve(isolation_findings(kind, abi, bubblewrap)) is able
+
+
+def test_without_isolation_a_run_does_not_start_unless_that_is_accepted() -> None:
+    nothing = Isolation("none")
+    with pytest.raises(MachineError, match="nothing was started; `d2k-agent doctor` says"):
+        require_isolation(nothing, unsafe_no_sandbox=False)
+    assert require_isolation(nothing, unsafe_no_sandbox=True) is nothing

@@ -1,0 +1,124 @@
+"""Ctrl-C and a full disk: the run stops with a sentence and goes on when it is resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.runs import call, events, script, wait_for
+from tests.cli.shell import command, d2k, environment
+
+
+def start(*arguments: str, folder: Path, extra: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """A command in a session of its own, as a terminal's foreground job."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=environment(extra),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def press_ctrl_c(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """What a terminal does: SIGINT to the whole foreground group. Returns exit status and stderr."""
+    os.killpg(process.pid, signal.SIGINT)
+    _, complaint = process.communicate(timeout=60)
+    return process.returncode, complaint
+
+
+def processes_that_mention(text: str) -> list[str]:
+    """Command lines of processes alive now that hold `text`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue  # ended meanwhile
+        if text.encode() in line:
+            found.append(line.decode(errors="replace"))
+    return found
+
+
+def test_ctrl_c_during_a_tool_ends_it_and_the_run_resumes(tmp_path: Path) -> None:
+    mark = f"7{os.getpid()}"
+    slow = call("bash", command=f"test -e again && exit 0; touch again; sleep {mark}", limit_s=500)
+    model = script(tmp_path, slow, call("read", path="config.json"))
+    run = tmp_path / "run"
+    process = start("solve", "muon", "--model", model, "--run-dir", "run", folder=tmp_path)
+    wait_for(lambda: bool(processes_that_mention(f"sleep\0{mark}")), "the tool to run")
+    status, complaint = press_ctrl_c(process)
+    assert status == 130
+    assert complaint == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {run}`\n"
+    wait_for(lambda: not processes_that_mention(f"sleep\0{mark}"), "the tool to end")
+    assert events(run)[-1]["type"] == "run_interrupted"
+
+    resumed = d2k("resume", "run", "--json", folder=tmp_path)
+    assert resumed.status == 0, resumed.err
+    outcome = json.loads(resumed.out)
+    assert outcome["stop_reason"] == "script_ended" and outcome["turns"] == 2
+    assert "tool_call_interrupted" in [event["type"] for event in events(run)]
+
+
+def test_ctrl_c_during_a_model_call_ends_it_and_says_how_to_go_on(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        line = ("solve", "muon", "--model", "openai/silent", "--api-base", address, "--run-dir", "run")
+        process = start(*line, folder=tmp_path, extra={"OPENAI_API_KEY": "sk-secret"})
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        with connection:
+            assert b"POST" in connection.recv(65536)
+            status, complaint = press_ctrl_c(process)
+    assert status == 130
+    assert complaint.splitlines()[-1] == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {tmp_path / 'run'}`"
+    assert "Traceback" not in complaint
+    told = events(tmp_path / "run")
+    assert [event["type"] for event in told[-2:]] == ["model_call_started", "run_interrupted"]
+    recorded = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert b"sk-secret" not in recorded
+
+
+FULL_DISK = """
+mount -t tmpfs -o size=200k none small || exit 99
+"$@" solve muon --model "$MODEL" --run-dir small/run; echo "solve: $?"
+mount -o remount,size=32m small || exit 99
+"$@" resume small/run --json --quiet; echo "resume: $?"
+"""
+
+
+def test_a_full_disk_is_a_sentence_and_the_run_resumes_once_there_is_room(tmp_path: Path) -> None:
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None:
+        pytest.skip("no `unshare` here: a small file system cannot be mounted apart from the machine's")
+    (tmp_path / "small").mkdir()
+    model = script(
+        tmp_path, call("bash", command="head -c 100000 /dev/zero > filler"), call("read", path="config.json")
+    )
+    done = subprocess.run(
+        [*namespace, "sh", "-c", FULL_DISK, "sh", *command()],
+        cwd=tmp_path,
+        env=environment({"MODEL": model}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 99 and os.geteuid() != 0:
+        pytest.skip("mounting is not allowed to this user")
+    assert "solve: 3" in done.stdout, done
+    assert "Traceback" not in done.stderr
+    complaint = next(line for line in done.stderr.splitlines() if line.startswith("d2k-agent: "))
+    assert "space" in complaint and "d2k-agent resume" in complaint
+    assert "resume: 0" in done.stdout, done
+    outcome = json.loads(done.stdout.splitlines()[-2])
+    assert outcome["stop_reason"] == "script_ended" and outcome["turns"] == 2

@@ -1,0 +1,123 @@
+"""A finished run: what the commands about runs say of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.records import RunFolder
+from tests.cli.runs import call, script
+from tests.cli.shell import Answer, assert_refused, d2k
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answer]:
+    """A folder in which a run of two turns was solved, and what was printed."""
+    folder = tmp_path_factory.mktemp("project")
+    model = script(folder, call("write", path="notes.txt", content="one\n"), call("read", path="notes.txt"))
+    answer = d2k("solve", "muon", "--levels", "L1", "--model", model, "--json", folder=folder)
+    return folder, answer
+
+
+@pytest.fixture
+def project(solved: tuple[Path, Answer], tmp_path: Path) -> Path:
+    """A copy of that folder which a test may change."""
+    return Path(shutil.copytree(solved[0], tmp_path / "project"))
+
+
+def the_run(folder: Path) -> Path:
+    (run,) = (folder / "traces" / "runs").iterdir()
+    return run
+
+
+def test_solve_for_scripts_ends_with_one_object_and_progress_goes_elsewhere(solved: tuple[Path, Answer]) -> None:
+    folder, answer = solved
+    assert answer.status == 0, answer.err
+    (line,) = answer.out.splitlines()
+    outcome = json.loads(line)
+    assert outcome["run_dir"] == str(the_run(folder))
+    assert (outcome["stop_reason"], outcome["selection"], outcome["provisional"]) == ("script_ended", None, None)
+    assert outcome["usage"]["output"] is None and outcome["cost_usd"] is None
+    first, *_ = answer.err.splitlines()
+    assert first == "d2k-agent: solving muon"
+    assert any(row.split()[:2] == ["1", "write"] for row in answer.err.splitlines())
+
+
+def test_the_folder_is_named_for_time_task_and_levels_and_records_the_run(solved: tuple[Path, Answer]) -> None:
+    run = the_run(solved[0])
+    assert "-muon-L1-" in run.name
+    record = json.loads((run / "run.json").read_text())
+    assert record["config"]["levels"] == ["L1"] and record["task_slug"] == "muon"
+    assert "guidance.json" in record["staged"] and record["isolation"]["kind"] in ("bubblewrap", "landlock")
+    assert (run / "workspace" / "notes.txt").read_text() == "one\n"
+
+
+def test_runs_list_names_outcome_turns_model_and_size(project: Path) -> None:
+    (row,) = d2k("runs", "list", folder=project).out.splitlines()[1:]
+    assert row.split()[:3] == [the_run(project).name, "script_ended", "2"]
+    (listed,) = json.loads(d2k("runs", "list", "--json", folder=project).out)
+    assert listed["model"].startswith("scripted/") and listed["bytes"] > 1000 and listed["levels"] == ["L1"]
+
+
+def test_trace_show_finds_a_run_by_the_end_of_its_name(project: Path) -> None:
+    short = the_run(project).name.rsplit("-", 1)[1]
+    told = d2k("trace", "show", short, folder=project).out
+    assert "turn 1: write ok" in told and "finished: script_ended after 2 turns" in told
+    lines = d2k("trace", "show", short, "--json", "--follow", folder=project).out.splitlines()
+    assert json.loads(lines[0])["type"] == "conversation_started"
+    assert json.loads(lines[-1])["type"] == "run_finished"
+
+
+def test_a_replay_runs_the_tools_again_and_finds_nothing_different(project: Path) -> None:
+    name = the_run(project).name
+    answer = d2k("trace", "replay", name, "--json", folder=project)
+    assert answer.status == 0, answer.err
+    outcome = json.loads(answer.out)
+    assert outcome["divergences"] == 0 and outcome["run_dir"] != str(the_run_named(project, name))
+    assert (Path(outcome["run_dir"]) / "workspace" / "notes.txt").read_text() == "one\n"
+
+
+def the_run_named(folder: Path, name: str) -> Path:
+    return folder / "traces" / "runs" / name
+
+
+def test_a_finished_run_is_not_resumed(project: Path) -> None:
+    answer = d2k("resume", the_run(project).name, folder=project)
+    assert_refused(answer, 2, "is over (script_ended)", "d2k-agent trace show")
+
+
+def test_a_run_that_is_not_running_cannot_be_stopped(project: Path) -> None:
+    assert_refused(d2k("stop", the_run(project).name, folder=project), 2, "is not running")
+
+
+def test_a_running_run_is_neither_resumed_nor_removed_but_can_be_stopped(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    name = run.path.name
+    with run.drive():
+        assert_refused(d2k("resume", name, folder=project), 2, "is running (process")
+        assert_refused(d2k("runs", "rm", name, folder=project), 2, "is running (process", "d2k-agent stop")
+        assert d2k("stop", name, folder=project).status == 0
+    assert run.stop_requested() and run.exists
+
+
+def test_runs_rm_removes_all_of_it(project: Path) -> None:
+    run = the_run(project)
+    assert d2k("runs", "rm", run.name, folder=project).status == 0
+    assert not run.exists()
+    assert "no runs yet" in d2k("runs", "list", folder=project).out
+
+
+def test_quiet_prints_the_outcome_only_and_the_budget_of_turns_ends_a_run_of_the_papers_four_tools(
+    project: Path,
+) -> None:
+    model = script(project, call("compile"), call("read", path="config.json"))
+    options = ("--quiet", "--turns", "1", "--protocol", "paper", "--run-dir", "mine")
+    answer = d2k("solve", "muon", "--model", model, *options, folder=project)
+    assert answer.status == 0 and answer.err == ""
+    assert answer.out.startswith("The run ended: turn_limit, after 1 turns")
+    told = d2k("trace", "show", "mine", folder=project).out
+    assert "conversation started with the tools bash, read, submit, write" in told
+    assert "there is no tool 'compile'" in told
