@@ -13,8 +13,7 @@ def get_inputs(config=None):
     if "K" in given:
         given["N"] = given["K"]
     values = {**_DEFAULTS, **given}
-    device = torch.device(values["device"])
-    generator = torch.Generator(device=device).manual_seed(int(values["seed"]))
+    torch.manual_seed(int(values["seed"]))
     shape = (values["batch_size"], values["M"], values["N"])
-    G = torch.randn(shape, generator=generator, dtype=torch.bfloat16, device=device)
+    G = torch.randn(shape, dtype=torch.bfloat16, device=values["device"])
     return [G, values["steps"]]
