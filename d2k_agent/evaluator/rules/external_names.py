@@ -45,7 +45,7 @@ def forbidden_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         path = fact.path.removesuffix("()")
         if fact.in_kernel:
             yield from _in_kernel(path, fact.line, policy)
-        elif policy.imports(path) and not fact.aliased:
+        elif policy.is_module(path) and not fact.aliased:
             message = f"the module {path} is handed on as a value, which hides what is used of it: name what you need"
             yield Violation("static.reflection", message, fact.line)
         elif (

@@ -32,11 +32,11 @@ class Policy:
 
     def imports(self, module: str) -> bool:
         """True where a module may be imported."""
-        return (
-            module in self.modules
-            or module in allow_list.TORCH_MODULES | allow_list.TRITON_MODULES
-            or _below(module, allow_list.TRITON_PREFIXES)
-        )
+        return self.is_module(module) or _below(module, allow_list.TRITON_PREFIXES)
+
+    def is_module(self, path: str) -> bool:
+        """True where a full name is certainly that of a module."""
+        return path in self.modules or path in allow_list.TORCH_MODULES | allow_list.TRITON_MODULES
 
     def uses(self, path: str) -> bool:
         """True where the full name `path` may be used, or names a module on the way to one that may be."""
