@@ -33,7 +33,9 @@ class KernelReport:
 class CompileReport:
     """The compiler's view of `run()` at the registered shapes, for one target.
 
-    `error` is the first failure in words for the author (None when everything compiled and fits the target);
+    `error` is the first failure in words for the author (None when everything compiled and fits the target), and
+    `error_kind` says which: "compile" (a kernel does not compile or fit), "run" (the host code raised), "exit" (it
+    left the process), "time" (the limit);
     `not_compiled` counts autotuner configurations left out (decision: the first eight, within a minute).
     """
 
@@ -43,6 +45,7 @@ class CompileReport:
     kernels: tuple[KernelReport, ...]
     workloads: tuple[str, ...]
     error: str | None = None
+    error_kind: str | None = None
     not_compiled: int = 0
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0

@@ -61,6 +61,13 @@ def judge(bench: Bench, job: EvaluatorJob) -> Verdict:
     return _Case(bench, job).verdict()
 
 
+_COMPILE_STATUS = {
+    "run": VerdictStatus.RUNTIME_ERROR,
+    "exit": VerdictStatus.ENDED_EARLY,
+    "time": VerdictStatus.TIMED_OUT,
+}
+
+
 class _Case:
     """One job on its way to a verdict."""
 
@@ -76,7 +83,12 @@ class _Case:
     def verdict(self) -> Verdict:
         steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static), ("compile", self._compile)]
         if self._job.kind is JobKind.EVALUATE:
-            steps += [("correctness", self._correctness), ("launches", self._launches), ("late", self._late)]
+            steps += [
+                ("correctness", self._correctness),
+                ("captured", self._captured),
+                ("launches", self._launches),
+                ("late", self._late),
+            ]
         for name, step in steps:
             self._bench.progress(name)
             began = time.monotonic()
@@ -116,7 +128,13 @@ class _Case:
             self._bench.reports[key] = self._compiled(wanted)
         self._report = self._bench.reports[key]
         if self._report.error is not None:
-            return self._end(VerdictStatus.COMPILE_ERROR, self._report.error)
+            # Host code that raises under the pretended GPU is asked again where it really runs: that verdict decides.
+            if self._report.error_kind == "run" and self._job.kind is JobKind.EVALUATE:
+                return None
+            return self._end(
+                _COMPILE_STATUS.get(self._report.error_kind or "compile", VerdictStatus.COMPILE_ERROR),
+                self._report.error,
+            )
         self._results += [
             WorkloadResult(
                 workload["label"],
@@ -129,10 +147,15 @@ class _Case:
 
     def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
         with self._bench.candidate(self._bench.compiling, self._job) as process:
-            return compile_report(self._job, process, workloads)
+            return compile_report(self._job, process, workloads, self._task.smoke)
 
     def _correctness(self) -> Verdict | None:
         return self._run(late=False)
+
+    def _captured(self) -> Verdict | None:
+        if self._report is None or self._report.error is None:
+            return None
+        return self._end(VerdictStatus.COMPILE_ERROR, f"correct, but not captured for the target: {self._report.error}")
 
     def _launches(self) -> Verdict | None:
         return self._violated(missing_launch(self._job.candidate))

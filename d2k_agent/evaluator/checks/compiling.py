@@ -16,8 +16,13 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 
 
-def compile_report(job: EvaluatorJob, process: CandidateProcess, workloads: Sequence[Any]) -> CompileReport:
-    """The compiler's view of the candidate. Raises CandidateFault when its process failed before it could report."""
+def compile_report(
+    job: EvaluatorJob, process: CandidateProcess, workloads: Sequence[Any], smoke: Sequence[Any]
+) -> CompileReport:
+    """The compiler's view of the candidate. Raises CandidateFault when its process failed before it could report.
+
+    Host code that reads values of tensors is captured at the smoke workloads: registered ones have no values here.
+    """
     process.order(
         {
             "path": process.path,
@@ -26,6 +31,7 @@ def compile_report(job: EvaluatorJob, process: CandidateProcess, workloads: Sequ
             "limit_s": job.limits.compile_s,
             "generator": job.task.public["get_inputs.py"],
             "workloads": list(workloads),
+            "smoke": list(smoke),
         }
     )
     payload = process.answer(b"K", job.limits.compile_s + job.limits.import_s, "compiling")
@@ -53,10 +59,12 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
     def arguments(workload: dict[str, Any]) -> Callable[[str], list[Any]]:
         return lambda device: list(generator.get_inputs({**workload, "seed": 0, "device": device}))
 
-    calls = [(workload["label"], arguments(workload)) for workload in request["workloads"]]
+    calls, smoke = (
+        [(workload["label"], arguments(workload)) for workload in request[name]] for name in ("workloads", "smoke")
+    )
     try:
         report = compile_candidate(
-            request["path"], calls, request["target"], request["scratch"], float(request["limit_s"])
+            request["path"], calls, request["target"], request["scratch"], float(request["limit_s"]), smoke
         )
     except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
         write_frame(channel.fileno(), b"E", json.dumps(describe(problem)).encode())

@@ -1,0 +1,81 @@
+"""One contract for every device: inputs at fixed addresses, answers read back, changes noticed."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from d2k_agent.evaluator import layout  # noqa: E402 - torch may be missing
+from d2k_agent.evaluator.devices import CpuDevice  # noqa: E402
+
+
+@pytest.fixture
+def lent() -> Iterator[Any]:
+    block = CpuDevice().lend(
+        [torch.arange(6.0).reshape(2, 3), 7, torch.ones(5).half()], [layout.TensorHeader(torch.float32, (2, 3))]
+    )
+    yield block
+    block.close()
+
+
+def attached(lent: Any) -> tuple[list[Any], Any]:
+    """What a candidate sees: its own mapping of the same memory."""
+    inputs, answers = lent.descriptors()
+    view = torch.frombuffer(mmap.mmap(inputs, 0), dtype=torch.uint8)
+    return layout.attach_arguments(view, lent.describe()), torch.frombuffer(mmap.mmap(answers, 0), dtype=torch.uint8)
+
+
+def test_a_candidate_sees_the_arguments(lent: Any) -> None:
+    (first, scalar, second), _ = attached(lent)
+    assert torch.equal(first, torch.arange(6.0).reshape(2, 3))
+    assert scalar == 7
+    assert torch.equal(second, torch.ones(5).half())
+
+
+def test_new_contents_come_to_the_same_addresses(lent: Any) -> None:
+    (first, _, _), _ = attached(lent)
+    address = first.data_ptr()
+    lent.refresh([torch.full((2, 3), 9.0), 7, torch.ones(5).half()])
+    assert first.data_ptr() == address
+    assert torch.equal(first, torch.full((2, 3), 9.0))
+
+
+def test_a_changed_argument_is_noticed_by_position(lent: Any) -> None:
+    (_, _, second), _ = attached(lent)
+    assert lent.changed() == []
+    second[3] = 2
+    assert lent.changed() == [2]
+
+
+def test_negative_zero_is_a_change(lent: Any) -> None:
+    (first, _, _), _ = attached(lent)
+    first[0, 0] = -0.0
+    assert lent.changed() == [0]
+
+
+def test_answers_are_poisoned_until_written_and_then_read_as_a_copy(lent: Any) -> None:
+    header = layout.TensorHeader(torch.float32, (2, 3))
+    _, answers = attached(lent)
+    assert bool(torch.isnan(lent.read([header])[0]).all())
+    layout.view(answers, header, 0).copy_(torch.ones(2, 3))
+    (output,) = lent.read([header])
+    layout.view(answers, header, 0).zero_()
+    assert torch.equal(output, torch.ones(2, 3))
+
+
+def test_outputs_larger_than_expected_are_refused(lent: Any) -> None:
+    with pytest.raises(ValueError, match="larger"):
+        lent.read([layout.TensorHeader(torch.float32, (1000,))])
+
+
+def test_the_lent_memory_cannot_be_resized(lent: Any) -> None:
+    import os
+
+    for descriptor in lent.descriptors():
+        with pytest.raises(PermissionError):
+            os.ftruncate(descriptor, 0)

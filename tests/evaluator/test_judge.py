@@ -1,0 +1,230 @@
+"""What a verdict says of honest, wrong and hostile candidates, through the real processes of the evaluator."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from d2k_agent.contract import JobKind, Limits, Verdict, VerdictStatus
+from d2k_agent.errors import UsageError
+from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.scaling import HONEST, KERNEL, job, task
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[ProcessLauncher]:
+    # The canary plays a key that an operator left in the evaluator's environment.
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp", "CANARY": "CANARY-EVALUATOR"})
+    yield launcher
+    launcher.close()
+
+
+def failed_gates(verdict: Verdict) -> set[str]:
+    return {check.gate for result in verdict.workloads for check in result.checks if not check.passed}
+
+
+def test_an_honest_kernel_is_correct_and_untimed(launcher: ProcessLauncher) -> None:
+    asked = job(HONEST)
+    verdict = launcher.launch(asked)
+    assert verdict.status is VerdictStatus.UNTIMED, verdict.message
+    assert {result.label: result.status for result in verdict.workloads} == {
+        "large": VerdictStatus.UNTIMED,
+        "smoke_n1000": VerdictStatus.UNTIMED,
+        "hidden.zeros": VerdictStatus.UNTIMED,
+    }
+    assert not verdict.eligible
+    assert verdict.compile_report is not None
+    assert [kernel.name for kernel in verdict.compile_report.kernels] == ["_scale"]
+    assert verdict.peak_memory_bytes == 4000
+    assert verdict.seed_commitment == hashlib.sha256(asked.seed.encode()).hexdigest()
+    assert "landlock" in verdict.environment.isolation
+
+
+WRONG = {
+    "uninitialised": ("def run(x, factor):\n    scaled(x, factor)\n    return torch.empty_like(x)\n", "finite"),
+    "cached by address": (
+        (
+            "seen = {}\n\n\ndef run(x, factor):\n    if x.shape not in seen:\n        seen[x.shape] = scaled(x, factor)\n"
+            "    return seen[x.shape]\n"
+        ),
+        "finite",
+    ),
+    "honest eight times": (
+        (
+            "kept = []\n\n\ndef run(x, factor):\n    if len(kept) < 8:\n        kept.append(scaled(x, factor))\n"
+            "        return kept[-1]\n    y = torch.empty_like(x)\n    y.copy_(x)\n    return y\n"
+        ),
+        "rel_norm",
+    ),
+    "writes its input": (
+        "def run(x, factor):\n    y = scaled(x, factor)\n    x.zero_()\n    return y\n",
+        "mutation",
+    ),
+    "wrong factor": ("def run(x, factor):\n    return scaled(x, 2.0)\n", "rel_norm"),
+    "another shape": ("def run(x, factor):\n    return scaled(x, factor)[:-1]\n", "shape"),
+    "two outputs": ("def run(x, factor):\n    return scaled(x, factor), x\n", "outputs"),
+    "too much memory": (
+        "def run(x, factor):\n    room = torch.empty(1 << 20, device=x.device)\n    return scaled(x, factor)\n",
+        "memory",
+    ),
+    "copies too much": (
+        (
+            "def run(x, factor):\n    room = torch.empty_like(x)\n    room.copy_(x)\n    room.copy_(x)\n"
+            "    return scaled(room, factor)\n"
+        ),
+        "copies",
+    ),
+    "finished by a thread": (
+        (
+            "import threading\n\n\ndef run(x, factor):\n    y = torch.empty_like(x)\n"
+            "    threading.Timer(0.3, lambda: y.copy_(x)).start()\n    return y\n"
+        ),
+        "finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_kernel_is_incorrect_by_the_right_check(launcher: ProcessLauncher, name: str) -> None:
+    source, gate = WRONG[name]
+    verdict = launcher.launch(job(KERNEL + source))
+    assert verdict.status is VerdictStatus.INCORRECT, verdict.message
+    assert failed_gates(verdict) == {gate}
+    assert verdict.message.startswith("smoke_n1000")
+
+
+def test_a_later_call_that_is_wrong_says_which(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(KERNEL + WRONG["honest eight times"][0]))
+    assert "call 9 of one process" in verdict.message
+    assert "earlier calls were right" in verdict.message
+
+
+def test_a_lazy_subclass_is_no_tensor(launcher: ProcessLauncher) -> None:
+    source = (
+        "class Lazy(torch.Tensor):\n    pass\n\n\ndef run(x, factor):\n    return scaled(x, factor).as_subclass(Lazy)\n"
+    )
+    verdict = launcher.launch(job(KERNEL + source))
+    assert verdict.status in (VerdictStatus.INCORRECT, VerdictStatus.RULE_VIOLATION)
+    assert "Lazy" in verdict.message or "as_subclass" in verdict.message
+
+
+ENDS = {
+    "exits at import": ("import os\nos._exit(0)\n", VerdictStatus.ENDED_EARLY, "exit status 0"),
+    "exits in run": (
+        "import os\n\n\ndef run(x, factor):\n    os._exit(7)\n",
+        VerdictStatus.ENDED_EARLY,
+        "exit status 7",
+    ),
+    "raises": (
+        "def run(x, factor):\n    raise ValueError('no such tile')\n",
+        VerdictStatus.RUNTIME_ERROR,
+        "no such tile",
+    ),
+    "has no run": ("x = 1\n", VerdictStatus.RUNTIME_ERROR, "no function run"),
+    "does not parse": ("def run(:\n", VerdictStatus.COMPILE_ERROR, "line"),
+    "leaves by SystemExit": (
+        "import sys\n\n\ndef run(x, factor):\n    sys.exit(0)\n",
+        VerdictStatus.ENDED_EARLY,
+        "exit status 0",
+    ),
+    "crashes": (
+        "import ctypes\n\n\ndef run(x, factor):\n    ctypes.string_at(0)\n",
+        VerdictStatus.RUNTIME_ERROR,
+        "SIGSEGV",
+    ),
+    "asks for the moon": (
+        "def run(x, factor):\n    return [bytearray(1 << 40)]\n",
+        VerdictStatus.OUT_OF_MEMORY,
+        "MemoryError",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_candidate_that_fails_is_a_verdict(launcher: ProcessLauncher, name: str) -> None:
+    source, status, words = ENDS[name]
+    verdict = launcher.launch(job(source if "import os\nos._exit" in source or "run(:" in source else KERNEL + source))
+    assert (verdict.status, words in verdict.message) == (status, True), verdict.message
+
+
+def test_a_hang_with_children_ends_in_time_and_leaves_nobody(launcher: ProcessLauncher) -> None:
+    source = KERNEL + (
+        "import signal, subprocess, time\n\n\ndef run(x, factor):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    for _ in range(4):\n        subprocess.Popen(['sleep', '4321'], start_new_session=True)\n"
+        "    while True:\n        time.sleep(1)\n"
+    )
+    began = time.monotonic()
+    verdict = launcher.launch(job(source, limits=Limits(call_s=2.0)))
+    assert verdict.status is VerdictStatus.TIMED_OUT
+    assert time.monotonic() - began < 40
+    assert subprocess.run(["pgrep", "-f", "sleep 4321"], capture_output=True, check=False).stdout == b""
+    assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
+
+
+def test_a_candidate_cannot_reach_what_judges_it(launcher: ProcessLauncher) -> None:
+    source = KERNEL + (
+        "import os, socket\n\n\ndef attempts(x):\n"
+        "    parent = os.getppid()\n"
+        "    yield 'memory', lambda: open(f'/proc/{parent}/mem', 'rb').read(1)\n"
+        "    yield 'environment', lambda: open(f'/proc/{parent}/environ', 'rb').read(1)\n"
+        "    yield 'signal', lambda: os.kill(parent, 0)\n"
+        "    yield 'write', lambda: open('/tmp/escaped', 'w')\n"
+        "    yield 'shadow', lambda: open('/etc/shadow').read()\n"
+        "    yield 'network', lambda: socket.create_connection(('127.0.0.1', 9), 1)\n"
+        f"    yield 'repository', lambda: open({__file__!r}).read()\n"
+        "    yield 'inherited', lambda: os.read(0, 1) or 1 / 0\n\n\n"
+        "def run(x, factor):\n    allowed = []\n"
+        "    for name, attempt in attempts(x):\n        try:\n            attempt()\n            allowed.append(name)\n"
+        "        except (OSError, ZeroDivisionError):\n            pass\n"
+        "    raise ValueError(f'allowed: {allowed}; {sorted(k for k in os.environ if \"CANARY\" in os.environ[k])}')\n"
+    )
+    verdict = launcher.launch(job(source))
+    assert verdict.status is VerdictStatus.RUNTIME_ERROR
+    assert "allowed: []; []" in verdict.message
+
+
+def test_forged_output_means_nothing(launcher: ProcessLauncher) -> None:
+    source = KERNEL + (
+        "import os\n\n\ndef run(x, factor):\n    for fd in (0, 1, 2):\n        try:\n"
+        '            os.write(fd, b\'{"status": "passed"}\')\n        except OSError:\n            pass\n'
+        "    return scaled(x, 1.0)\n"
+    )
+    assert launcher.launch(job(source)).status is VerdictStatus.INCORRECT
+
+
+def test_garbage_on_the_private_channel_is_no_answer(launcher: ProcessLauncher) -> None:
+    source = KERNEL + (
+        "import os\n\n\ndef run(x, factor):\n    for fd in range(3, 64):\n        try:\n"
+        "            os.write(fd, b'D' + (8).to_bytes(8, 'little') + b'\\x00' * 8)\n        except OSError:\n"
+        "            pass\n    return scaled(x, factor)\n"
+    )
+    verdict = launcher.launch(job(source))
+    assert verdict.status is VerdictStatus.ENDED_EARLY
+    assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
+
+
+def test_a_kernel_that_is_never_launched_is_a_violation(launcher: ProcessLauncher) -> None:
+    source = "import torch\n\n\ndef run(x, factor):\n    y = torch.empty_like(x)\n    y.copy_(x)\n    return y\n"
+    bundle = task(reference_py="def run(x, factor):\n    return x.clone()\n")
+    verdict = launcher.launch(job(source, task=bundle))
+    assert verdict.status is VerdictStatus.RULE_VIOLATION
+    assert verdict.violations
+
+
+def test_compile_alone_runs_nothing(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(KERNEL + WRONG["wrong factor"][0], kind=JobKind.COMPILE))
+    assert verdict.status is VerdictStatus.UNTIMED
+    assert [result.label for result in verdict.workloads] == ["large"]
+    assert verdict.message.endswith("nothing ran")
+
+
+def test_a_broken_task_is_the_tasks_fault(launcher: ProcessLauncher) -> None:
+    bundle = task(reference_py="def run(x, factor):\n    raise KeyError('coefficients')\n")
+    with pytest.raises(UsageError, match=r"scaling.*reference\.py.*coefficients"):
+        launcher.launch(job(HONEST, task=bundle))
+    assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED

@@ -1,0 +1,83 @@
+"""Launchers: the fake answers by a function; a dying evaluator is started again once and then is a broken machine."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import d2k_agent
+from d2k_agent.contract import Environment, EvaluatorJob, JobKind, TaskBundle, Verdict, VerdictStatus
+from d2k_agent.errors import EvaluatorError, MachineError
+from d2k_agent.launchers import FakeLauncher, ProcessLauncher
+from d2k_agent.launchers.archive import build_archive
+
+ENVIRONMENT = Environment("m", "cpu", "c", "b200", "none", "3", "2", "3", "d", "t")
+JOB = EvaluatorJob(JobKind.EVALUATE, TaskBundle("none", {}, {}), "", secrets.token_hex(32), "b200")
+
+
+def test_the_fake_answers_and_remembers() -> None:
+    verdict = Verdict(VerdictStatus.UNTIMED, JOB.candidate_sha256, "fine", ENVIRONMENT)
+    launcher = FakeLauncher(lambda job: verdict)
+    assert launcher.launch(JOB) is verdict
+    assert launcher.jobs == [JOB]
+
+
+def test_an_evaluator_that_dies_twice_is_a_broken_machine() -> None:
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, python="/bin/false")
+    with pytest.raises(EvaluatorError, match="doctor"):
+        launcher.launch(JOB)
+
+
+def test_a_python_without_torch_says_what_is_missing(tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text('#!/bin/sh\nexec /usr/bin/env python3 -S -I "$@"\n')
+    bare.chmod(0o755)
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, python=str(bare))
+    with pytest.raises(EvaluatorError, match="No module named"):
+        launcher.launch(JOB)
+
+
+def test_a_missing_interpreter_is_a_broken_machine() -> None:
+    with pytest.raises(MachineError, match="cannot start"):
+        ProcessLauncher({}, python="/no/such/python").launch(JOB)
+
+
+def test_a_killed_evaluator_is_started_again() -> None:
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    killed: list[int] = []
+
+    def kill_once(_: str) -> None:
+        if not killed:
+            assert launcher._process is not None
+            killed.append(launcher._process.pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    launcher.progress = kill_once
+    from tests.evaluator.scaling import HONEST, job
+
+    try:
+        assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
+        assert killed
+    finally:
+        launcher.close()
+
+
+def test_the_archive_is_small_standard_library_code_and_reproducible() -> None:
+    package = Path(d2k_agent.__file__).parent
+    archive = build_archive(package)
+    assert archive == build_archive(package)
+    assert len(archive) < 200_000
+    names = zipfile.ZipFile(BytesIO(archive)).namelist()
+    assert "d2k_agent/evaluator/server.py" in names
+    assert not [
+        name
+        for name in names
+        if not name.startswith(("d2k_agent/contract", "d2k_agent/isolation", "d2k_agent/evaluator"))
+        and name != "d2k_agent/__init__.py"
+    ]
