@@ -11,7 +11,7 @@ from tests.architecture.source import ROOT, repository_files
 # Joined here, so that this file does not name them either.
 HOSTS = [".".join(parts) for parts in [("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org")]]
 # Where any Linux user keeps secrets may be named: the sandbox's tests ask for it.
-FOLDERS = ["work", r"root(?!/\.(?:netrc|ssh|aws))", "home/[a-z]", "opt/(?:pypi|wheels)", "tmp/(?:plan|ve)"]
+FOLDERS = ["work", r"root(?!/\.(?:netrc|ssh|aws))", "opt/(?:pypi|wheels)", "tmp/(?:plan|ve)"]
 MACHINE = re.compile(r"(?<![\w.$}>-])/(?:" + "|".join(FOLDERS) + r")(?![\w-])")
 HOST = re.compile("|".join(re.escape(host) for host in HOSTS))
 
