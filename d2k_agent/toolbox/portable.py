@@ -56,7 +56,7 @@ def decoded(captured: Captured) -> str:
     head = decoder.decode(captured.head)
     cut_off = len(decoder.getstate()[0])
     tail = captured.tail
-    started_before = next((i for i, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
+    started_before = next((i for i, byte in enumerate(tail[:3]) if byte & 0xC0 != 0x80), len(tail[:3]))
     dropped = captured.dropped_bytes + cut_off + started_before
     marker = f"\n[... {dropped} bytes dropped ...]\n"
     return readable(head) + marker + readable(tail[started_before:].decode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def test_no_key_is_found(wall: str, tmp_path: Path) -> None:
     (run / "d2k-agent.toml").write_text('api_key = "d2k-CANARY-6"\n')
     (tmp_path / "d2k-agent.toml").write_text('api_key = "d2k-CANARY-6"\n')
     found = run_script(wall, run / "ws", CASES / "E07_secret_probes.sh", cwd=tmp_path)
-    assert "CANARY" not in found
+    assert not re.search(r"CANARY-\d", found)  # without a digit it is the probe's own search, seen in /proc
     assert found.startswith("-- own environment\n0\n")
     assert found.rstrip().endswith("-- python\n[]")
 

@@ -30,9 +30,12 @@ def read_file(root: str, path: str, limit_bytes: int) -> bytes:
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except OSError as problem:
             raise _explained(path, problem) from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _require_regular(path, os.fstat(descriptor))
-        data = file.read(limit_bytes + 1)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > limit_bytes:
         raise PathError(f"{path}: larger than {limit_bytes} bytes; look at a part of it with bash (head, tail, sed)")
     return data
@@ -136,7 +139,7 @@ def _parts(root: str, path: str, given: str) -> list[str]:
     if path == "~" or path.startswith("~/"):
         raise PathError(f"{given}: there is no home folder here; paths are relative to the workspace")
     try:
-        os.fsencode(path)
+        path.encode("utf-8")
     except UnicodeEncodeError:
         raise PathError("a path cannot hold half of a surrogate pair") from None
     if path.startswith("/"):
