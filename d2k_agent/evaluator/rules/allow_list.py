@@ -90,7 +90,9 @@ TRITON_PREFIXES = frozenset(
     ["triton.language", "triton.experimental.gluon.language", "triton.experimental.gluon.nvidia"]
 )
 """Every public name below these, except that of a module of the standard library, and except TRITON_DENIED."""
-TRITON_DENIED = frozenset(["extern_elementwise", "dispatch", "builtin", "builtins", "inspect", "warnings"])
+TRITON_DENIED = frozenset(
+    "extern_elementwise dispatch builtin builtins inspect warnings ir knobs semantic libtriton runtime driver".split()
+)
 TRITON_MODULES = frozenset(
     "triton triton.language triton.runtime triton.tools triton.tools.tensor_descriptor triton.compiler"
     " triton.experimental triton.experimental.gluon triton.runtime.errors triton.compiler.errors".split()

@@ -38,9 +38,14 @@ class Calls(Expressions):
 
     def _call(self, node: ast.Call) -> Value:
         callee = self._callee(node.func)
-        arguments = tuple(self.value(argument) for argument in node.args)
+        by_name = callee.kind is Kind.BUILTIN and callee.path in _NAMED_ATTRIBUTES
+        # The object of getattr is no value handed on: the name that follows is what is used of it.
+        arguments = tuple(
+            self.holder(argument) if by_name and position == 0 else self.value(argument)
+            for position, argument in enumerate(node.args)
+        )
         keywords = tuple((keyword.arg or "**", self.value(keyword.value)) for keyword in node.keywords)
-        if callee.kind is Kind.BUILTIN and callee.path in _NAMED_ATTRIBUTES:
+        if by_name:
             return self._named_attribute(node, callee.path, arguments)
         self.program.emit(facts.Call(node.lineno, False, callee, arguments, keywords))
         if callee.kind is Kind.LAUNCHER or (isinstance(node.func, ast.Subscript) and callee.kind is Kind.UNKNOWN):

@@ -18,6 +18,7 @@ from d2k_agent.evaluator.rules.values import (
     contains_tensor,
     element,
     external,
+    items,
     join,
     join_all,
     many,
@@ -83,20 +84,20 @@ class Expressions:
             self._refer(value)
             self._external(value, node.lineno, aliased)
             return value
-        receiver = self._quiet(node.value)
+        receiver = self.holder(node.value)
         result = self.attribute(receiver, node.attr, node.lineno)
         used = external(f"{receiver.path}.{node.attr}") if receiver.kind is Kind.EXTERNAL else result
         self._external(used, node.lineno, aliased)
         return result
 
-    def _quiet(self, node: ast.expr) -> Value:
+    def holder(self, node: ast.expr) -> Value:
         """The value of what an attribute is taken of: a module's own name is no use of the module yet."""
         if isinstance(node, ast.Name):
             value = self.load(node.id, node.lineno)
             self._refer(value, called=True)
             return value
         if isinstance(node, ast.Attribute):
-            receiver = self._quiet(node.value)
+            receiver = self.holder(node.value)
             return self.attribute(receiver, node.attr, node.lineno)
         return self.value(node)
 
@@ -193,7 +194,7 @@ class Expressions:
         if any(isinstance(item, ast.Starred) for item in node.elts):
             spread = zip(node.elts, values, strict=True)
             return many([element(value) if isinstance(item, ast.Starred) else value for item, value in spread])
-        return Value(Kind.ITEMS, items=tuple(values))
+        return items(values)
 
     _list = _tuple
 

@@ -101,7 +101,7 @@ def _names(rules: Mapping[str, Any], section: str, key: str) -> frozenset[str]:
 
 
 def _changed(default: frozenset[str], rules: Mapping[str, Any], section: str) -> frozenset[str]:
-    return default | _names(rules, section, "allow") - _names(rules, section, "deny")
+    return (default | _names(rules, section, "allow")) - _names(rules, section, "deny")
 
 
 def _below(path: str, prefixes: frozenset[str]) -> bool:

@@ -11,11 +11,20 @@ from d2k_agent.evaluator.rules.allow_list import (
     SPECIAL_ATTRIBUTES,
     SPECIAL_METHODS,
 )
-from d2k_agent.evaluator.rules.facts import AttributeUse, BuiltinUse, Call, DynamicAttribute, Fact, SpecialName
+from d2k_agent.evaluator.rules.facts import (
+    AttributeStore,
+    AttributeUse,
+    BuiltinUse,
+    Call,
+    DynamicAttribute,
+    Fact,
+    SpecialName,
+)
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
+_LABELS = frozenset(["__name__", "__qualname__", "__doc__"])
 _MODULE_NAMES = frozenset(["__all__", "__version__", "__author__", "__date__", "__license__"])
 
 
@@ -52,8 +61,10 @@ def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
 def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """Attributes with double underscores: the way from an object to interpreter, frames and code."""
     for fact in facts:
-        if isinstance(fact, AttributeUse) and _is_special(fact.name) and fact.name not in SPECIAL_ATTRIBUTES:
-            yield _violation(f".{fact.name} reaches behind the object: use its public attributes", fact.line)
+        if isinstance(fact, AttributeUse | AttributeStore) and _is_special(fact.name):
+            allowed = SPECIAL_ATTRIBUTES if isinstance(fact, AttributeUse) else _LABELS
+            if fact.name not in allowed:
+                yield _violation(f".{fact.name} reaches behind the object: use its public attributes", fact.line)
 
 
 def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from d2k_agent.evaluator.rules import facts
 from d2k_agent.evaluator.rules.kernels import walk_kernel
@@ -24,9 +24,12 @@ def walk_module(program: Program) -> None:
     _Statements(program, scope, None, pending).block(program.tree.body)
     program.now.module = scope.values
     names = Scope(program.module_names(program.now, stores=program.before.stores))
+    walked: set[FunctionNode] = set()
     while pending:
         node, enclosing = pending.pop()
-        _walk_function(program, node, enclosing or names, pending)
+        if node not in walked:
+            walked.add(node)
+            _walk_function(program, node, enclosing or names, pending)
 
 
 def _walk_function(program: Program, node: FunctionNode, enclosing: Scope, pending: _Pending) -> None:
@@ -53,6 +56,7 @@ class _Statements:
         self.program, self.owner, self._pending = program, owner, pending
         self.expressions = Evaluator(program, scope, owner, self._defer)
         self._class: ast.ClassDef | None = None
+        self._loops = 0
 
     @property
     def scope(self) -> Scope:
@@ -148,18 +152,25 @@ class _Statements:
         start.merge(*ends)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
-        items = element(self.expressions.value(node.iter))
-        for _ in range(2):
+        each = element(self.expressions.value(node.iter))
+        for _ in self._passes():
             start = self.scope.branch()
-            self.expressions.assign(node.target, items)
+            self.expressions.assign(node.target, each)
             self.block(node.body)
             self.scope.merge(start, self.scope.branch())
         self.block(node.orelse)
 
     _asyncfor = _for
 
+    def _passes(self) -> Iterator[None]:
+        """A loop is walked twice, so that values from its end meet its start; loops inside it come along."""
+        self._loops += 1
+        for _ in range(2 if self._loops == 1 else 1):
+            yield
+        self._loops -= 1
+
     def _while(self, node: ast.While) -> None:
-        for _ in range(2):
+        for _ in self._passes():
             self.expressions.value(node.test)
             start = self.scope.branch()
             self.block(node.body)
@@ -251,7 +262,7 @@ class _Statements:
                 self.program.emit(facts.SpecialName(node.lineno, False, name, in_class=True))
             self.program.merge_attribute(node, name, value)
         self.program.now.references[node].update(part for part in node.body if isinstance(part, ast.FunctionDef))
-        self.scope.bind(node.name, Value(Kind.CLASS, node=node))
+        self.expressions.bind(node.name, Value(Kind.CLASS, node=node), node.lineno)
 
 
 def join_scopes(*scopes: Scope) -> dict[str, Value]:

@@ -9,6 +9,7 @@ from typing import Any
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules import external_names, imports, monkeypatch, reflection, tensor_math
 from d2k_agent.evaluator.rules.analysis import analyse
+from d2k_agent.evaluator.rules.encoding import foreign_encoding
 from d2k_agent.evaluator.rules.facts import Fact
 from d2k_agent.evaluator.rules.policy import Policy, policy_of
 
@@ -57,6 +58,9 @@ def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
     Raises SyntaxError for text that does not parse, ValueError for rules that make no sense.
     """
     policy = policy_of(rules)
+    foreign = foreign_encoding(source)
+    if foreign:
+        return foreign
     facts = analyse(source).before.facts
     found = {violation for rule in RULES for violation in rule.find(facts, policy)}
     return tuple(sorted(found, key=lambda violation: (violation.line or 0, violation.check, violation.message)))

@@ -19,6 +19,7 @@ from d2k_agent.evaluator.rules.values import (
     Value,
     element,
     external,
+    items,
     join_all,
     many,
 )
@@ -37,6 +38,7 @@ _HOST_BUILTINS = frozenset(
     "bool bytes callable divmod float format hasattr hash hex id int isinstance issubclass len ord chr print range repr"
     " round str".split()
 )
+_CONSTANTS = frozenset(["math.pi", "math.e", "math.tau", "math.inf", "math.nan"])
 _HOST_MODULES = frozenset(["math", "time", "enum", "numbers"])
 
 
@@ -61,7 +63,8 @@ def external_attribute(path: str) -> Value:
     root, _, name = path.partition(".")
     if (root == "torch" and name in DTYPES) or path == "torch.dtype":
         return DTYPE
-    return external(path)
+    text = path.endswith(".__version__") or path.startswith("torch.version.")
+    return HOST if text or path in _CONSTANTS else external(path)
 
 
 def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
@@ -112,9 +115,9 @@ def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
             else many([element(arguments[-1])] if arguments else [])
         )
     if name == "enumerate":
-        return many([Value(Kind.ITEMS, items=(HOST, element(first)))])
+        return many([items([HOST, element(first)])])
     if name == "zip":
-        return many([Value(Kind.ITEMS, items=tuple(element(value) for value in arguments))])
+        return many([items(element(value) for value in arguments)])
     if name in ("min", "max", "sum", "next"):
         return join_all(arguments) if len(arguments) > 1 and name != "sum" else element(first)
     if name in ("abs", "pow"):

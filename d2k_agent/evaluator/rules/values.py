@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class Kind(enum.Enum):
@@ -47,6 +47,8 @@ class Value:
     path: str = ""
     node: ast.AST | None = None
     items: tuple[Value, ...] = ()
+    size: int = field(default=1, compare=False)
+    """Values inside, itself included."""
 
     @property
     def is_tensor(self) -> bool:
@@ -54,6 +56,7 @@ class Value:
         return self.kind is Kind.TENSOR
 
 
+_LARGEST = 1000
 UNKNOWN = Value(Kind.UNKNOWN)
 NONE = Value(Kind.NONE)
 HOST = Value(Kind.HOST)
@@ -66,10 +69,21 @@ def external(path: str) -> Value:
     return Value(Kind.EXTERNAL, path)
 
 
+def items(values: Iterable[Value]) -> Value:
+    """A tuple or list of these items."""
+    return _container(Kind.ITEMS, tuple(values))
+
+
 def many(values: Iterable[Value]) -> Value:
     """A container whose values are alike; UNKNOWN when nothing is known about them."""
     joined = join_all(values)
-    return UNKNOWN if joined.kind is Kind.UNKNOWN else Value(Kind.MANY, items=(joined,))
+    return UNKNOWN if joined.kind is Kind.UNKNOWN else _container(Kind.MANY, (joined,))
+
+
+def _container(kind: Kind, values: tuple[Value, ...]) -> Value:
+    # A source of a few lines can describe a value that is too large to compare: x = (x, x), again and again.
+    size = 1 + sum(value.size for value in values)
+    return Value(kind, items=values, size=size) if size <= _LARGEST else UNKNOWN
 
 
 def join(first: Value, second: Value) -> Value:
@@ -79,7 +93,7 @@ def join(first: Value, second: Value) -> Value:
     if first.kind is Kind.NONE:
         return second
     if first.kind is second.kind is Kind.ITEMS and len(first.items) == len(second.items):
-        return Value(Kind.ITEMS, items=tuple(join(a, b) for a, b in zip(first.items, second.items, strict=True)))
+        return items(join(a, b) for a, b in zip(first.items, second.items, strict=True))
     sequences = (Kind.ITEMS, Kind.MANY)
     if first.kind in sequences and second.kind in sequences:
         return many([*first.items, *second.items])

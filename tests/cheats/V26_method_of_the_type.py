@@ -1,0 +1,6 @@
+# expect: rule_violation static.torch_names
+# The method, taken from the type of the argument.
+
+
+def run(G, steps=5):
+    return type(G).matmul(G, G.mT)

@@ -1,0 +1,10 @@
+# expect: rule_violation static.monkeypatch
+# A patch without an assignment.
+import torch
+
+setattr(torch.cuda, "synchronize", print)
+delattr(torch, "allclose")
+
+
+def run(G, steps=5):
+    return torch.zeros_like(G)

@@ -1,0 +1,10 @@
+# expect: rule_violation static.imports
+# The compiler of torch.compile, one door further in.
+import torch
+from torch._inductor import compile as build
+
+fast = build
+
+
+def run(G, steps=5):
+    return fast(lambda x: x, [G])(G)

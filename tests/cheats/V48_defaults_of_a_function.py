@@ -1,0 +1,14 @@
+# expect: rule_violation static.reflection
+# Not the code of a function but its defaults are exchanged.
+import torch
+
+
+def pick(chosen=None):
+    return chosen
+
+
+setattr(pick, "__defaults__", (torch,))
+
+
+def run(G, steps=5):
+    return pick().matmul(G, G.mT)

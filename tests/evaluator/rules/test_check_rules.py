@@ -1,0 +1,158 @@
+"""What the static rules follow, what they leave alone, and how a task changes them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from d2k_agent.evaluator.rules import check_rules, missing_launch
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def copy(x, out, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + o, tl.load(x + o, mask=o < n), mask=o < n)
+"""
+
+
+def checks(body: str, rules: dict[str, dict[str, list[str]]] | None = None) -> set[str]:
+    return {violation.check for violation in check_rules(KERNEL + body, rules or {})}
+
+
+def inside_run(*lines: str) -> str:
+    return "\ndef run(G, scale, steps=5):\n    " + "\n    ".join(lines) + "\n    return G\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("M, N = G.shape[-2:]", "n = M * N + -M // 2 ** 2 - M % 3",),
+        ("grid = (triton.cdiv(G.shape[0], 64), min(G.shape[1], 8) * 2)",),
+        ("n = G.numel() // 4 * G.element_size() << 1", "assert n > 0 and n != G.stride(0) * 2",),
+        ("x = scale * 1.44 + scale",),
+        ("sizes = [s * 2 for s in G.shape]", "total = sum(sizes) + max(sizes) - len(sizes)",),
+        ("if G is None or G.dtype == torch.float16 or G.device != torch.device('cpu'):", "    pass"),
+        ("for i, (a, b) in enumerate(zip(G.shape, G.stride())):", "    scale += a * b * i",),
+        ("out = torch.empty_like(G)", "out = out.shape", "n = out[0] * out[1]"),
+        ("x = G if steps else 3", "y = x * 2"),
+        ("d = {}", "d['n'] = G.shape[0]", "d['n'] *= 2", "n = d.get('n', 1) * 3"),
+        ("import os, sys, numpy as np", "from os import path"),
+        ("x = G.view(torch.int16)", "y = x.to(G.device)", "z = y.to('cuda', non_blocking=True)"),
+        ("out = torch.zeros_like(G)", "out[..., :4] = 0", "out[0].copy_(G[0])", "out.fill_(1.0)"),
+        ("a, *rest = torch.empty((4, 2)).unbind(0)", "b = rest[0].shape[0] + 1"),
+        ("import math", "n = math.prod(G.shape) + math.ceil(math.log2(G.shape[0] + 1))"),
+    ],
+)  # fmt: skip
+def test_honest_host_code_is_left_alone(lines: tuple[str, ...]) -> None:
+    assert checks(inside_run(*lines)) == set()
+
+
+@pytest.mark.parametrize(
+    ("lines", "check"),
+    [
+        (("x = G + 1",), "static.tensor_math"),
+        (("x = -G.view(-1)",), "static.tensor_math"),
+        (("x = torch.empty(3)", "x += 1"), "static.tensor_math"),
+        (("x = 2 if steps else 3", "y = torch.ones(2) * x"), "static.tensor_math"),
+        (("x = [v * 2 for v in G.split(2)]",), "static.tensor_math"),
+        (("x, y = G.chunk(2)", "z = x > y"), "static.tensor_math"),
+        (("x = {'a': G, 'b': torch.empty_like(G)}", "y = x['a'] - x['b']"), "static.tensor_math"),
+        (("x = abs(G)",), "static.tensor_math"),
+        (("n = int(G[0, 0])",), "static.tensor_math"),
+        (("x = scale @ steps",), "static.tensor_math"),
+        (("f = lambda t: t * 2", "x = f(G)"), "static.tensor_math"),
+        (("x = G.softmax(-1)",), "static.tensor_methods"),
+        (("x = scale.softmax(-1)",), "static.attributes"),
+        (("n = G.max().item()",), "static.tensor_methods"),
+        (("x = G.to(torch.float32)",), "static.casts"),
+        (("x = G.to(dtype=G.dtype)",), "static.casts"),
+        (("x = torch.tensor([G, G])",), "static.casts"),
+        (("x = torch.cat([G, G])",), "static.torch_names"),
+        (("from torch.nn import functional as F", "x = F.relu(G)"), "static.torch_names"),
+        (("import os", "x = os.environ"), "static.imports"),
+        (("x = copy(G, G, 1, 2)",), "static.kernel_use"),
+        (("copy.cache_hook = print",), "static.monkeypatch"),
+        (("torch.backends.cudnn.benchmark = True",), "static.monkeypatch"),
+        (("f = getattr", "x = list(map(getattr, [G], ['sum']))"), "static.reflection"),
+        (("def f(x, library=torch):", "    return library"), "static.reflection"),
+        (("from torch import *",), "static.imports"),
+        (("from .neighbour import run as other",), "static.imports"),
+    ],
+)
+def test_what_torch_would_compute_is_found(lines: tuple[str, ...], check: str) -> None:
+    assert check in checks(inside_run(*lines)) if "import *" not in lines[0] else check in checks("\n" + lines[0])
+
+
+def test_what_only_a_script_would_run_is_not_judged_but_its_else_is() -> None:
+    assert checks("\nif __name__ == '__main__':\n    print(torch.randn(3) @ torch.randn(3))\n") == set()
+    assert "static.torch_names" in checks("\nif __name__ == '__main__':\n    pass\nelse:\n    x = torch.randn(3)\n")
+
+
+def test_a_violation_names_its_line_and_what_to_do_instead() -> None:
+    (violation,) = check_rules("import torch\n\ndef run(G):\n    return torch.bmm(G, G)\n", {})
+    assert (violation.check, violation.line) == ("static.torch_names", 4)
+    assert "torch.bmm" in violation.message and "@triton.jit" in violation.message
+
+
+def test_a_name_bound_by_the_candidate_is_the_candidates() -> None:
+    assert checks("\ndef exec(x):\n    return x\n\nopen = exec\n" + inside_run("n = exec(3) + open(4)")) == set()
+    assert checks("\ndef jit(f):\n    return f\n\n@jit\ndef host(x):\n    return x @ x\n") == {"static.tensor_math"}
+
+
+def test_a_task_extends_and_restricts_the_list() -> None:
+    arange = inside_run("x = torch.arange(4, device=G.device)")
+    assert checks(arange) == {"static.torch_names"}
+    assert checks(arange, {"torch": {"allow": ["torch.arange"]}}) == set()
+    assert checks(inside_run("x = G.clone()"), {"tensor": {"deny": ["clone"]}}) == {"static.tensor_methods"}
+    assert checks("\nimport numpy as np\nx = np.prod((2, 3))", {"modules": {"allow": ["numpy"]}}) == set()
+    assert checks(inside_run("n = scale.rank + scale.world"), {"attributes": {"allow": ["rank", "world"]}}) == set()
+    asm = "\n@triton.jit\ndef k(x):\n    tl.inline_asm_elementwise('', '', [x], dtype=tl.int32, is_pure=True, pack=1)\n"
+    assert checks(asm) == set()
+    denied = {"triton": {"deny": ["triton.language.inline_asm_elementwise"]}}
+    assert checks(asm, denied) == {"static.kernel_names"}
+
+
+@pytest.mark.parametrize("rules", [{"numpy": {}}, {"torch": {"forbid": []}}, {"torch": {"allow": "torch.arange"}}])
+def test_rules_that_make_no_sense_are_refused(rules: dict[str, dict[str, list[str]]]) -> None:
+    with pytest.raises(ValueError, match=r"rules\.toml"):
+        check_rules("", rules)
+
+
+@pytest.mark.parametrize("source", ["def run(:", "x = 1\0", "x = " + "-" * 100_000 + "1", "x = " + "(" * 500])
+def test_text_that_does_not_parse_is_a_syntax_error_with_a_line(source: str) -> None:
+    with pytest.raises(SyntaxError) as caught:
+        check_rules(source, {})
+    assert caught.value.lineno is not None
+
+
+def test_a_hostile_source_does_not_hold_the_analysis_up() -> None:
+    loops = "".join("    " * depth + f"for i{depth} in range(9):\n" for depth in range(18)) + "    " * 18 + "pass\n"
+    doubling = "x = (1, 2)\n" + "x = (x, x)\n" * 80
+    began = time.monotonic()
+    assert check_rules(loops, {}) == check_rules(doubling, {}) == ()
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("body", "missing"),
+    [
+        ("\ndef run(G):\n    copy[(1,)](G, G, 4, BLOCK=4)\n    return G\n", False),
+        ("\ndef run(G):\n    return G\n", True),
+        ("\ndef unused(G):\n    copy[(1,)](G, G, 4, BLOCK=4)\n\ndef run(G):\n    return G\n", True),
+        ("\nTABLE = {'c': copy}\n\ndef run(G):\n    TABLE['c'][(1,)](G, G, 4, BLOCK=4)\n    return G\n", False),
+        ("\nclass L:\n    def go(self, G):\n        copy[(1,)](G, G, 4, 4)\n\ndef run(G):\n    L().go(G)\n", False),
+        ("\ndef go(k, G):\n    k.run(G, G, 4, 4, grid=(1,), warmup=False)\n\ndef run(G):\n    go(copy, G)\n", False),
+    ],
+)
+def test_a_launch_is_looked_for_in_what_run_can_reach(body: str, missing: bool) -> None:
+    assert bool(missing_launch(KERNEL + body)) is missing
+
+
+def test_a_source_without_any_kernel_has_no_launch() -> None:
+    (violation,) = missing_launch("def run(G):\n    return G\n")
+    assert violation.check == "static.no_launch" and "@triton.jit" in violation.message
