@@ -10,6 +10,7 @@ from __future__ import annotations
 from d2k_agent.isolation.confinement import Policy, confine, hide_process
 from d2k_agent.isolation.landlock import landlock_abi
 from d2k_agent.isolation.processes import become_subreaper, descendants, end_descendants, end_with_parent
+from d2k_agent.isolation.startup.sitecustomize import skip_unreadable_packages
 from d2k_agent.isolation.toolchain import Toolchain, find_toolchain, toolchain_paths
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "find_toolchain",
     "hide_process",
     "landlock_abi",
+    "skip_unreadable_packages",
     "toolchain_paths",
 ]

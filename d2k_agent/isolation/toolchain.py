@@ -54,7 +54,8 @@ def find_toolchain(extra_modules: Sequence[str] = ()) -> Toolchain:
     modules = (*_MODULES, *extra_modules)
     packages = _package_folders()
     trees = [*map(Path, _SYSTEM), *_interpreter_trees(), *_imported_from_elsewhere(modules)]
-    for folder in packages:
+    on_path = {Path(entry).resolve() for entry in sys.path if entry}
+    for folder in on_path.intersection(packages):
         trees += _installed(folder, modules)
     return Toolchain(tuple(dict.fromkeys(tree for tree in trees if tree.exists())), (*packages, _own_folder()))
 

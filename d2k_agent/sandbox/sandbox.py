@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from d2k_agent.errors import MachineError
-from d2k_agent.isolation import Policy, find_toolchain, toolchain_paths
+from d2k_agent.isolation import Policy, find_toolchain, startup, toolchain_paths
 from d2k_agent.isolation.supervisor import Plan
 from d2k_agent.sandbox.bubblewrap import command_line, find_bubblewrap
 from d2k_agent.sandbox.supervised import Completed, run_supervised
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 IsolationKind = Literal["bubblewrap", "landlock", "none"]
 _SCRATCH = ".tmp"
+_STARTUP = Path(startup.__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -119,18 +120,21 @@ class Sandbox:
     def _environment(self) -> dict[str, str]:
         programs = [str(Path(sys.executable).parent), "/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin"]
         own_tmp = self.isolation.kind == "bubblewrap"
-        return {
+        environment = {
             "PATH": os.pathsep.join(programs),
             "HOME": str(self.workspace),
             "TMPDIR": "/tmp" if own_tmp else str(self.workspace / _SCRATCH),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
         }
+        if self.isolation.kind == "landlock":
+            environment["PYTHONPATH"] = str(_STARTUP)
+        return environment
 
     def _policy(self, visible: Sequence[Path], devices: Sequence[str]) -> Policy:
         read, listed = self._readable_trees
         return Policy(
-            read=(*read, *map(str, visible)),
+            read=(*read, str(_STARTUP), *map(str, visible)),
             write=(str(self.workspace),),
             list_only=listed,
             devices=(*Policy.devices, *devices),

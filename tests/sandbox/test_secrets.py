@@ -58,9 +58,12 @@ def test_no_key_is_found(wall: str, tmp_path: Path) -> None:
 
 def test_keys_are_there_to_be_found_without_the_sandbox(tmp_path: Path) -> None:
     """The probe can fail: run bare, with the keys in its environment, it finds them."""
-    script = str(CASES / "E07_secret_probes.sh")
+    script = (CASES / "E07_secret_probes.sh").read_text().partition('echo "-- files')[0]
     environment = {**KEYS, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    done = subprocess.run(["sh", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    argv = ["sh", "-s"]
+    done = subprocess.run(
+        argv, input=script, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert "CANARY-1" in done.stdout
 
 
