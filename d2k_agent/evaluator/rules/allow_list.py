@@ -84,7 +84,7 @@ TRITON = frozenset(
     " triton.runtime.driver.active.get_current_target triton.runtime.driver.active.get_current_device"
     " triton.runtime.driver.active.utils.get_device_properties"
     " triton.tools.tensor_descriptor.TensorDescriptor triton.tools.tensor_descriptor.TensorDescriptor.from_tensor"
-    " triton.experimental.gluon.jit triton.experimental.gluon.constexpr_function".split()
+    " triton.experimental.gluon.jit triton.experimental.gluon.constexpr_function triton.experimental.gluon.aggregate".split()
 )
 TRITON_PREFIXES = frozenset(
     ["triton.language", "triton.experimental.gluon.language", "triton.experimental.gluon.nvidia"]
@@ -150,7 +150,7 @@ KERNEL_TENSOR_ATTRIBUTES = frozenset(
     " permute primitive_bitwidth ptr ravel reduce reduce_or reshape rsqrt scalar scatter shape sigmoid sin softmax sort"
     " split sqrt sqrt_rn store strides sum swizzle to topk trans type umulhi value view xor_sum block_shape itemsize"
     " is_fp8 is_fp16 is_bf16 is_fp32 is_fp64 is_floating is_int is_int_signed is_block is_ptr int_bitwidth"
-    " fp_mantissa_width offsets base append squeeze unsqueeze".split()
+    " fp_mantissa_width offsets base append squeeze unsqueeze block_type slice layout rank nbytes ndim".split()
 )
 """Attributes of values inside a kernel."""
 
