@@ -84,7 +84,8 @@ TRITON = frozenset(
     " triton.runtime.driver.active.get_current_target triton.runtime.driver.active.get_current_device"
     " triton.runtime.driver.active.utils.get_device_properties"
     " triton.tools.tensor_descriptor.TensorDescriptor triton.tools.tensor_descriptor.TensorDescriptor.from_tensor"
-    " triton.experimental.gluon.jit triton.experimental.gluon.constexpr_function triton.experimental.gluon.aggregate".split()
+    " triton.experimental.gluon.jit triton.experimental.gluon.constexpr_function"
+    " triton.experimental.gluon.aggregate".split()
 )
 TRITON_PREFIXES = frozenset(
     ["triton.language", "triton.experimental.gluon.language", "triton.experimental.gluon.nvidia"]
