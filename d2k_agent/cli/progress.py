@@ -111,7 +111,7 @@ def open_progress(*, quiet: bool, json: bool) -> Iterator[Progress]:
     if quiet:
         yield Progress(SilentScreen())
         return
-    bar = _rich_bar(stream) if stream.isatty() else None
+    bar = rich_bar(stream) if stream.isatty() else None
     if bar is None:
         yield Progress(PlainScreen(stream))
         return
@@ -119,7 +119,8 @@ def open_progress(*, quiet: bool, json: bool) -> Iterator[Progress]:
         yield Progress(RichScreen(bar, stream))
 
 
-def _rich_bar(stream: TextIO) -> Any:
+def rich_bar(stream: TextIO, force_terminal: bool | None = None) -> Any:
+    """rich's spinner with words and seconds on `stream`; None where rich is not installed."""
     try:
         from rich.console import Console
         from rich.progress import Progress as Bar
@@ -127,4 +128,4 @@ def _rich_bar(stream: TextIO) -> Any:
     except ImportError:
         return None
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    return Bar(*columns, console=Console(file=stream), transient=True)
+    return Bar(*columns, console=Console(file=stream, force_terminal=force_terminal), transient=True)

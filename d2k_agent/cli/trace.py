@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.parsing import add_evaluation_options, add_json, command, group
@@ -37,15 +38,17 @@ def run_show(arguments: argparse.Namespace) -> int:
     """Print the events so far, and with --follow those to come."""
     from d2k_agent.app.inventory import events
     from d2k_agent.app.surroundings import here
-    from d2k_agent.cli.console import print_text
+    from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
     from d2k_agent.reports.trace_text import event_text
 
     for event in events(here(), arguments.run_name, settings_of(arguments), follow=arguments.follow):
         if arguments.json:
-            print(event.model_dump_json(), flush=arguments.follow)
+            print_json(event.model_dump(mode="json"))
         else:
             print_text(event_text(event))
+        if arguments.follow:
+            sys.stdout.flush()
     return 0
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from d2k_agent.records import RunFolder
 from tests.cli.runs import call, script
-from tests.cli.shell import Answer, assert_refused, d2k
+from tests.cli.shell import Answer, assert_refused, command, d2k, environment
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,32 @@ def test_trace_show_finds_a_run_by_the_end_of_its_name(project: Path) -> None:
     lines = d2k("trace", "show", short, "--json", "--follow", folder=project).out.splitlines()
     assert json.loads(lines[0])["type"] == "conversation_started"
     assert json.loads(lines[-1])["type"] == "run_finished"
+
+
+def test_trace_show_follows_a_run_until_it_ends(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    *before, last = run.events.read_bytes().splitlines(keepends=True)
+    run.events.write_bytes(b"".join(before))
+    line = command("trace", "show", run.path.name, "--follow", "--json")
+    with run.drive(), subprocess.Popen(line, cwd=project, env=environment(), stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            shown = [json.loads(process.stdout.readline())["seq"] for _ in before]
+            assert shown == [json.loads(event)["seq"] for event in before]
+            with run.events.open("ab") as log:
+                log.write(last)
+            assert json.loads(process.stdout.readline())["type"] == "run_finished"
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+def test_trace_show_stops_following_a_run_that_nobody_drives(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    whole = run.events.read_bytes().splitlines(keepends=True)
+    run.events.write_bytes(b"".join(whole[:-1]))
+    answer = d2k("trace", "show", run.path.name, "--follow", "--json", folder=project, limit_s=30)
+    assert answer.status == 0 and len(answer.out.splitlines()) == len(whole) - 1
 
 
 def test_a_replay_runs_the_tools_again_and_finds_nothing_different(project: Path) -> None:
