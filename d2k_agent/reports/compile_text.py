@@ -2,52 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from d2k_agent.contract import CompileReport, KernelReport
 from d2k_agent.reports.tables import UNKNOWN, count, table
 
-MOST_WARNINGS = 5
-RIGHT = ("warps", "stages", "regs", "spill B", "shared B", "tmem", "launches")
+MOST_WARNINGS = 8
+MOST_CHARS = 6000
+HEADER = ("kernel", "warps", "stages", "regs", "spill B", "shared B", "tmem", "launches", "instructions", "constexprs")
+RIGHT = HEADER[1:8]
+TENSOR_CORE = ("wgmma", "tcgen05.mma", "mma.sync")
+UNTOLD = frozenset(("bar.sync",))
+"""Counted, but of no use to an author."""
 
 
-def compile_text(report: CompileReport) -> str:
-    """One line of outcome, then a row a kernel variant. Holds no times and no paths, so that it replays."""
-    lines = [_outcome(report)]
-    if report.kernels:
-        header = ("kernel", "warps", "stages", "regs", "spill B", "shared B", "tmem", "launches", "instructions")
-        lines += ["", table(header, [_row(kernel) for kernel in report.kernels], RIGHT)]
+def compile_text(report: CompileReport, max_chars: int = MOST_CHARS) -> str:
+    """Outcome, warnings, then a row a launched kernel variant, matrix products first; at most `max_chars` long.
+
+    Holds no times and no paths, so that it replays. Rows that do not fit are left out, and how many is said.
+    """
+    head = [_cut(_outcome(report), max_chars // 2), *_warnings(report)]
+    launched = sorted((kernel for kernel in report.kernels if kernel.launches), key=_importance)
+    tail = _not_launched([kernel for kernel in report.kernels if not kernel.launches])
     if report.not_compiled:
-        lines.append(f"{report.not_compiled} autotuner configuration(s) were left out of this report.")
-    lines += [f"warning: {warning}" for warning in report.warnings[:MOST_WARNINGS]]
-    if len(report.warnings) > MOST_WARNINGS:
-        lines.append(f"{len(report.warnings) - MOST_WARNINGS} more warning(s) were left out.")
-    return "\n".join(lines)
+        tail.append(f"{report.not_compiled} autotuner configuration(s) were left out of this report.")
+    for shown in range(len(launched), -1, -1):
+        left = len(launched) - shown
+        more = [f"{left} more launched kernel variant(s) left out."] if left else []
+        text = "\n".join([*head, *_rows(launched[:shown]), *more, *tail])
+        if len(text) <= max_chars:
+            return text
+    return _cut(text, max_chars)
 
 
 def _outcome(report: CompileReport) -> str:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
     if report.error is not None:
-        return f"Does not compile for {where}: {report.error}"
+        verb = {"run": "run() fails before its kernels are compiled", "time": "Not compiled in time"}
+        return f"{verb.get(report.error_kind or '', 'Does not compile')} for {where}: {report.error}"
     shapes = f" at {', '.join(report.workloads)}" if report.workloads else ""
-    return f"Compiles for {where}: {len(report.kernels)} kernel variant(s) launched by run(){shapes}."
+    launched = sum(1 for kernel in report.kernels if kernel.launches)
+    return (
+        f"Compiles for {where}: {launched} kernel variant(s) launched by run(){shapes}. Nothing ran: this says that "
+        f"they compile and fit, not that they are right or fast."
+    )
+
+
+def _warnings(report: CompileReport) -> list[str]:
+    lines = [f"warning: {warning}" for warning in report.warnings[:MOST_WARNINGS]]
+    if len(report.warnings) > MOST_WARNINGS:
+        lines.append(f"{len(report.warnings) - MOST_WARNINGS} more warning(s) were left out.")
+    return lines
+
+
+def _importance(kernel: KernelReport) -> tuple[bool, int]:
+    multiplies = any(kernel.instructions.get(kind) for kind in TENSOR_CORE)
+    return not multiplies, -kernel.launches
+
+
+def _rows(kernels: Sequence[KernelReport]) -> list[str]:
+    return ["", table(HEADER, [_row(kernel) for kernel in kernels], RIGHT)] if kernels else []
 
 
 def _row(kernel: KernelReport) -> tuple[str, ...]:
     name = kernel.name if kernel.source_line is None else f"{kernel.name}:{kernel.source_line}"
-    instructions = ", ".join(f"{amount} {kind}" for kind, amount in sorted(kernel.instructions.items()) if amount)
+    told = {kind: amount for kind, amount in sorted(kernel.instructions.items()) if amount and kind not in UNTOLD}
     return (
         name,
         str(kernel.num_warps),
         str(kernel.num_stages),
         count(kernel.registers),
-        _spills(kernel),
+        count(_spilled(kernel)),
         count(kernel.shared_bytes),
         "-" if kernel.tensor_memory_columns is None else str(kernel.tensor_memory_columns),
         str(kernel.launches),
-        instructions or "-",
+        ", ".join(f"{amount} {kind}" for kind, amount in told.items()) or "-",
+        _cut(" ".join(f"{name}={value}" for name, value in kernel.constexprs.items()), 120) or "-",
     )
 
 
-def _spills(kernel: KernelReport) -> str:
+def _spilled(kernel: KernelReport) -> int | None:
     if kernel.spill_store_bytes is None or kernel.spill_load_bytes is None:
+        return None
+    return kernel.spill_store_bytes + kernel.spill_load_bytes
+
+
+def _not_launched(kernels: Sequence[KernelReport]) -> list[str]:
+    """A line a kernel whose other variants an autotuner compiled: ranges instead of rows."""
+    lines = []
+    for name in dict.fromkeys(kernel.name for kernel in kernels):
+        variants = [kernel for kernel in kernels if kernel.name == name]
+        registers = [kernel.registers for kernel in variants if kernel.registers is not None]
+        shared = [kernel.shared_bytes for kernel in variants]
+        spilling = sum(1 for kernel in variants if _spilled(kernel))
+        lines.append(
+            f"{name}: {len(variants)} more variant(s) compiled and not launched, registers {_range(registers)}, "
+            f"shared bytes {_range(shared)}, {spilling} of them spill."
+        )
+    return lines
+
+
+def _range(values: Sequence[int]) -> str:
+    if not values:
         return UNKNOWN
-    return count(kernel.spill_store_bytes + kernel.spill_load_bytes)
+    return count(values[0]) if min(values) == max(values) else f"{count(min(values))} to {count(max(values))}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: max(0, most - 6)] + " (cut)"

@@ -9,10 +9,13 @@ from d2k_agent.evaluator.compilation.inspect_binary import TENSOR_CORE
 from d2k_agent.evaluator.compilation.targets import Target
 from d2k_agent.evaluator.compilation.tuning import Tuner
 
+ASYNCHRONOUS_LOADS = ("cp.async", "tma_load")
+NAMED_WORKLOADS = 2
+
 
 def kernel_advice(kernel: KernelReport, multiplies: bool, remarks: Sequence[str], target: Target) -> list[str]:
     """Warnings about one kernel. `multiplies`: its source contains a matrix product; `remarks` are ptxas's own."""
-    where = f"kernel {kernel.name}" + (f" (line {kernel.source_line})" if kernel.source_line else "")
+    where = _where(kernel)
     found = []
     if kernel.spill_store_bytes or kernel.spill_load_bytes:
         found.append(
@@ -36,8 +39,21 @@ def kernel_advice(kernel: KernelReport, multiplies: bool, remarks: Sequence[str]
             f"{where} uses mma.sync where {target.name} has {best}, which is several times faster. Triton takes it "
             f"for tiles of at least 64 rows with num_warps of 4 or more, and operands that come from memory."
         )
+    if used and not any(kernel.instructions.get(kind) for kind in ASYNCHRONOUS_LOADS):
+        found.append(
+            f"{where} multiplies what it loads without cp.async or TMA, so loads and products do not overlap. Triton "
+            f"needs 16-byte alignment for them: strides that are multiples of 16 bytes, or tensor descriptors."
+        )
     found += [f"{where}: ptxas says: {remark}" for remark in remarks]
     return found
+
+
+def _where(kernel: KernelReport) -> str:
+    """Name, line, and the workloads that launch this variant where they are few enough to read."""
+    places = [f"line {kernel.source_line}"] if kernel.source_line else []
+    if 0 < len(kernel.grids) <= NAMED_WORKLOADS:
+        places.append(f"at {', '.join(kernel.grids)}")
+    return f"kernel {kernel.name}" + (f" ({', '.join(places)})" if places else "")
 
 
 def tuning_advice(tuner: Tuner, target: Target) -> list[str]:

@@ -96,7 +96,7 @@ class KernelCompiler:
             raise PTXASError(outcome.text)
         if outcome.kind == "OutOfResources":
             raise OutOfResources(*json.loads(outcome.text))
-        raise CompilerFailed(f"{request.name}: {outcome.kind}: {outcome.text}")
+        raise CompilerFailed(f"{outcome.kind}: {outcome.text}")
 
     def _run(self, requests: Sequence[Request], optional_until: float) -> None:
         waiting, jobs = list(requests), dict[int, _Job]()

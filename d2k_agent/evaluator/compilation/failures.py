@@ -31,7 +31,7 @@ class CandidateSource:
     """The text of solution.py, for finding lines in it."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = os.path.abspath(path)
         self.text = Path(path).read_text(encoding="utf-8", errors="replace")
 
     def line_of(self, function_source: str | None) -> int | None:
@@ -50,9 +50,8 @@ class CandidateSource:
         return frames[-1].lineno if frames else None
 
     def portable(self, text: str) -> str:
-        """`text` without this machine's paths."""
-        folder = os.path.dirname(os.path.abspath(self.path))
-        return re.sub(r"/\S*/(?=ptxas)", "", text.replace(self.path, "solution.py").replace(folder + "/", ""))
+        """`text` without the folders of this machine."""
+        return re.sub(r"(?<![^\s'\"(])/\S*/", "", text.replace(self.path, "solution.py"))
 
 
 def describe(problem: BaseException, source: CandidateSource, request: Request | None, target: Target) -> Failure:

@@ -84,9 +84,11 @@ def _kernel(use: KernelUse, resources: Resources, target: Target, source: Candid
 
 
 def _constexprs(source: Any) -> dict[str, str]:
-    """Compile-time arguments by name, as bounded text."""
-    found = {}
-    for place, value in list(source.constants.items())[:MAX_CONSTEXPRS]:
+    """Compile-time arguments by name, as bounded text; not the numbers that Triton specialised on by itself."""
+    found: dict[str, str] = {}
+    for place, value in source.constants.items():
+        if len(found) == MAX_CONSTEXPRS or not source.fn.params[place[0]].is_constexpr:
+            continue
         name = source.fn.arg_names[place[0]] + "".join(f"[{index}]" for index in place[1:])
         bare = getattr(value, "value", value)
         plain = isinstance(bare, (bool, int, float, str, type(None), triton.language.dtype))

@@ -1,0 +1,5 @@
+import sys
+
+
+def run(x):
+    sys.exit(0)

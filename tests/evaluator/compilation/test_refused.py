@@ -1,0 +1,77 @@
+"""What does not compile, fit, launch or end: one sentence for the author, with names, lines and numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tests.evaluator.compilation.conftest import JOBS, drive
+
+
+def test_too_much_shared_memory_names_kernel_line_needed_and_available_bytes(answers: dict[str, Any]) -> None:
+    report = answers["shared memory"].report
+    assert report.error_kind == "compile"
+    assert "workload w0: kernel _mm (line 8, launched by line 25) does not fit b200" in report.error
+    assert "bytes of shared memory, 232448 bytes are available" in report.error
+    needed = re.search(r"it needs (\d+) bytes", report.error)
+    assert needed is not None and int(needed[1]) > 3 * 256 * 256 * 2
+
+
+def test_a_compile_error_names_the_line_shows_it_and_says_why(answers: dict[str, Any]) -> None:
+    report = answers["no such name"].report
+    assert report.error_kind == "compile" and len(report.error) <= 4000
+    assert "kernel _bad (line 8, launched by line 15) does not compile: solution.py line 9: arange's" in report.error
+    assert "    9 |     o = tl.program_id(0) * BLOCK" in report.error and report.error.endswith("^")
+
+
+def test_ptxas_refusing_is_told_without_its_command_line(answers: dict[str, Any]) -> None:
+    report = answers["unknown instruction"].report
+    assert report.error_kind == "compile"
+    assert "kernel _bogus" in report.error and "ptxas refuses" in report.error and "frobnicate" in report.error
+    assert "Repro" not in report.error and "/" not in report.error
+
+
+def test_a_compiler_that_crashes_is_told_with_its_last_words(answers: dict[str, Any]) -> None:
+    report = answers["crashing compiler"].report
+    assert report.error_kind == "compile"
+    assert "kernel _bogus (line 16, launched by line 23) cannot be compiled for b200" in report.error
+    assert "the compiler crashed: LLVM ERROR: cannot select the instruction" in report.error
+
+
+def test_a_grid_that_no_gpu_accepts_is_refused(answers: dict[str, Any]) -> None:
+    report = answers["grid too tall"].report
+    assert report.error_kind == "compile"
+    assert "kernel _mark (line 7, launched by line 13) cannot be launched: grid (1, 67108864, 1)" in report.error
+
+
+def test_an_exception_in_host_code_names_line_and_workload(answers: dict[str, Any]) -> None:
+    report = answers["wrong host code"].report
+    assert report.error_kind == "run" and report.workloads == ("w0",)
+    assert report.error == "workload w1: ValueError at solution.py line 6: this kernel wants at most 64 rows"
+
+
+def test_leaving_the_process_is_a_failure_of_the_candidate(answers: dict[str, Any]) -> None:
+    report = answers["leaves"].report
+    assert report.error_kind == "exit" and "SystemExit(0) at solution.py line 5" in report.error
+
+
+def test_host_code_that_never_returns_ends_at_the_limit(answers: dict[str, Any]) -> None:
+    answer = answers["never returns"]
+    assert answer.report.error_kind == "time" and answer.seconds < 10
+    assert "did not finish within 2 s; the Python code of solution.py was still running" in answer.report.error
+
+
+def test_a_compiler_that_takes_too_long_is_ended_and_named(answers: dict[str, Any]) -> None:
+    answer = answers["no time for kernels"]
+    assert answer.report.error_kind == "time" and answer.seconds < 8
+    assert "0 of 1 kernel variants were compiled; kernel _mm was still being compiled after" in answer.report.error
+
+
+def test_an_unknown_target_is_an_error_of_the_caller_that_lists_the_known_ones(told: dict[str, Any]) -> None:
+    assert told["unknown target"]["raised"].startswith("ValueError: unknown target 'b9'")
+    assert "b200, b300, h100, h200" in told["unknown target"]["raised"]
+
+
+def test_a_process_that_interprets_kernels_refuses_to_compile_them() -> None:
+    told = drive({"gluon": JOBS["gluon"]}, TRITON_INTERPRET="1")
+    assert told["gluon"]["raised"].startswith("RuntimeError: this process interprets kernels")
