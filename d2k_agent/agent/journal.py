@@ -53,8 +53,8 @@ class Journal:
         self.selected: SelectionMade | None = None
         self._log = log
         self._progress = progress
-        self._reply: ModelReplied | None = None
-        self._calls: tuple[RequestedCall, ...] = ()
+        self._replies: dict[int, ModelReplied] = {}
+        self._requested: tuple[int, tuple[RequestedCall, ...]] = (0, ())
         self._model_in_flight: int | None = None
         self._tool_in_flight: tuple[int, int] | None = None
         self._results: dict[tuple[int, int], ToolFinished] = {}
@@ -79,14 +79,15 @@ class Journal:
             self._progress(event)
 
     def reply(self, call: int) -> ModelReplied | None:
-        """The answer to model call `call`, the last one asked; None when it has none yet."""
-        return self._reply if self._reply is not None and self._reply.call == call else None
+        """The answer to model call `call`, None when it has none yet."""
+        return self._replies.get(call)
 
     def requested(self, call: int) -> tuple[RequestedCall, ...]:
         """The tool calls that the answer to model call `call` requests."""
-        if self.reply(call) is None:
-            raise LookupError(f"model call {call} is not the last one answered")
-        return self._calls
+        if self._requested[0] != call:
+            reply = self._replies[call]
+            self._requested = (call, requested_calls(reply.message, reply.refused))
+        return self._requested[1]
 
     def result(self, turn: int, index: int) -> ToolFinished | None:
         """The result of call `index` of turn `turn`, None when it has none yet."""
@@ -125,9 +126,8 @@ class Journal:
             case ModelCallStarted():
                 self._model_in_flight = event.call
             case ModelReplied():
-                self._reply, self._model_in_flight = event, None
-                self._calls = requested_calls(event.message, event.refused)
-                self.call_ids.update(call.id for call in self._calls)
+                self._replies[event.call], self._model_in_flight = event, None
+                self.call_ids.update(call["id"] for call in event.message.get("tool_calls", ()))
             case ModelCallInterrupted() | ModelCallFailed():
                 self._model_in_flight = None
             case Nudged():

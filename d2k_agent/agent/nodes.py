@@ -51,7 +51,7 @@ def prepare(state: State, parts: Parts) -> Way:
     """Begin the conversation."""
     if parts.journal.tools is None:
         schemas = plain_json(parts.toolbox.schemas())
-        files = [path.name for path in parts.run.workspace.iterdir()]
+        files = [path.name for path in parts.run.workspace.iterdir() if not path.name.startswith(".")]
         messages = prompt.opening(files, [schema["function"]["name"] for schema in schemas])
         parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
     return Way("call_model")
