@@ -20,7 +20,8 @@ class Policy:
 
     `read` may be read and executed, `write` may be changed in any way, `list_only` may be listed but not read,
     `devices` may be opened and spoken to. `proc` opens /proc for reading and the process's own entry for writing,
-    which CUDA asks for; without it only what `read` names below /proc can be opened.
+    which CUDA asks for; without it only what `read` names below /proc can be opened. `proc_of_children` lets the
+    processes that it starts write their entries too: for a shell whose commands use CUDA.
     """
 
     read: tuple[str, ...]
@@ -28,6 +29,7 @@ class Policy:
     list_only: tuple[str, ...] = ()
     devices: tuple[str, ...] = ("/dev/null", "/dev/zero", "/dev/urandom")
     proc: bool = False
+    proc_of_children: bool = False
 
 
 def confine(policy: Policy) -> tuple[str, ...]:
@@ -72,8 +74,11 @@ def _own_network() -> list[str]:
 
 
 def _read_only_mounts(policy: Policy) -> list[str]:
-    writable = (*policy.write, *(("/proc",) if policy.proc else ()))
-    return ["read_only_mounts"] if mounts.protect_files(writable) else []
+    protected = mounts.protect_files(policy.write, policy.proc or policy.proc_of_children)
+    if policy.proc_of_children and os.access("/proc/sys/kernel/core_pattern", os.W_OK):
+        # Root without capabilities still owns /proc/sys, and a core pattern is a root shell.
+        raise OSError("proc: /proc/sys would be open for writing; run as another user, or allow mount namespaces")
+    return ["read_only_mounts"] if protected else []
 
 
 def _rules(policy: Policy) -> list[tuple[str, int]]:
@@ -81,9 +86,8 @@ def _rules(policy: Policy) -> list[tuple[str, int]]:
     rules += [(path, landlock.WRITE) for path in policy.write]
     rules += [(path, landlock.LIST) for path in policy.list_only]
     rules += [(path, landlock.DEVICE) for path in policy.devices]
-    if policy.proc:
-        # Never all of /proc for writing: root without capabilities owns /proc/sys, and a core pattern is a root shell.
-        rules += [("/proc", landlock.READ), ("/proc/self", landlock.WRITE)]
+    if policy.proc or policy.proc_of_children:
+        rules += [("/proc", landlock.READ), ("/proc" if policy.proc_of_children else "/proc/self", landlock.WRITE)]
         os.open("/proc/self", os.O_PATH | os.O_CLOEXEC)  # stays open: keeps the entry that the rule is tied to
     return rules
 

@@ -140,7 +140,7 @@ def _read_plan(control: int) -> Plan:
     policy = data["policy"]
     if policy is not None:
         lists = {name: tuple(policy[name]) for name in ("read", "write", "list_only", "devices")}
-        policy = Policy(**lists, proc=policy["proc"])
+        policy = Policy(**lists, proc=policy["proc"], proc_of_children=policy["proc_of_children"])
     argv, bubblewrap = tuple(data["argv"]), tuple(data["bubblewrap"])
     return Plan(argv, data["env"], data["folder"], policy, bubblewrap, data["limits"])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -38,11 +39,13 @@ _SYSTEM = (
 @dataclass(frozen=True)
 class Toolchain:
     """Folders and files that make up the toolchain (`trees`, as named, perhaps through links), less what lies at
-    `hidden` (resolved). A tree may lie below a hidden folder: it is visible all the same.
+    `hidden` (resolved). A tree may lie below a hidden folder: it is visible all the same. `programs` are the folders
+    of compilers outside the system's own, for a PATH.
     """
 
     trees: tuple[Path, ...]
     hidden: tuple[Path, ...]
+    programs: tuple[Path, ...]
 
 
 def find_toolchain(extra_modules: Sequence[str] = ()) -> Toolchain:
@@ -53,11 +56,14 @@ def find_toolchain(extra_modules: Sequence[str] = ()) -> Toolchain:
     """
     modules = (*_MODULES, *extra_modules)
     packages = _package_folders()
+    programs = _compiler_folders()
     trees = [*map(Path, _SYSTEM), *_interpreter_trees(), *_imported_from_elsewhere(modules)]
+    trees += [tree for folder in programs for tree in _compiler_trees(folder)]
     on_path = {Path(entry).resolve() for entry in sys.path if entry}
     for folder in on_path.intersection(packages):
         trees += _installed(folder, modules)
-    return Toolchain(tuple(dict.fromkeys(tree for tree in trees if tree.exists())), (*packages, _own_folder()))
+    existing = dict.fromkeys(tree for tree in trees if tree.exists())
+    return Toolchain(tuple(existing), (*packages, _own_folder()), programs)
 
 
 def toolchain_paths(extra_modules: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -113,6 +119,24 @@ def _interpreter_trees() -> Iterator[Path]:
         yield prefix / "include"
         yield prefix / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}"
         yield from (prefix / "lib").glob("lib*.so*")
+
+
+def _compiler_folders() -> tuple[Path, ...]:
+    """Where this process finds compilers outside the system's folders (a machine may keep them below /opt)."""
+    found: dict[Path, None] = {}
+    for folder in map(Path, os.get_exec_path()):
+        for program in (folder / name for name in ("cc", "gcc", "g++", "clang", "nvcc")):
+            if os.access(program, os.X_OK):
+                found.update({folder.absolute(): None, program.resolve().parent: None})
+    return tuple(folder for folder in found if not folder.resolve().is_relative_to("/usr"))
+
+
+def _compiler_trees(folder: Path) -> Iterator[Path]:
+    """What a compiler in `folder` brings along; not all of its prefix, which may be somebody's home."""
+    yield folder
+    for name in ("lib", "lib64", "libexec", "include", "nvvm", "targets"):
+        yield folder.parent / name
+    yield from folder.parent.glob("*-linux-gnu")
 
 
 def _installed(folder: Path, modules: Iterable[str]) -> Iterator[Path]:

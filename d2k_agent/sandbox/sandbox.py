@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from d2k_agent.isolation import Toolchain
 
 IsolationKind = Literal["bubblewrap", "landlock", "none"]
+_PROGRAMS = ("/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin")
 _SCRATCH = ".tmp"
 _STARTUP = Path(startup.__file__).resolve().parent
 
@@ -118,7 +119,7 @@ class Sandbox:
         return toolchain_paths()
 
     def _environment(self) -> dict[str, str]:
-        programs = [str(Path(sys.executable).parent), "/usr/local/cuda/bin", "/usr/local/bin", "/usr/bin", "/bin"]
+        programs = [str(Path(sys.executable).parent), *map(str, self._toolchain.programs), *_PROGRAMS]
         own_tmp = self.isolation.kind == "bubblewrap"
         environment = {
             "PATH": os.pathsep.join(programs),
@@ -138,7 +139,7 @@ class Sandbox:
             write=(str(self.workspace),),
             list_only=listed,
             devices=(*Policy.devices, *devices),
-            proc=bool(devices),
+            proc_of_children=bool(devices),
         )
 
     def _bubblewrap(self, visible: Sequence[Path], devices: Sequence[str]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from d2k_agent.isolation import Policy, confine, toolchain_paths
 settings = json.loads(sys.argv[1])
 read, listed = toolchain_paths()
 os.setsid()
-measures = confine(Policy(read=read, list_only=listed, write=tuple(settings["write"]), proc=settings["proc"]))
+measures = confine(Policy(read=read, list_only=listed, write=tuple(settings["write"]), **settings["proc"]))
 results = {}
 def attempt(name, action):
     try:
@@ -36,7 +36,7 @@ print(json.dumps({"measures": measures, "results": results}))
 needs_landlock = pytest.mark.skipif(landlock_abi() < 1, reason="this kernel has no Landlock")
 
 
-def confined(script: str, writable: Path, proc: bool = False) -> dict[str, Any]:
+def confined(script: str, writable: Path, **proc: bool) -> dict[str, Any]:
     """What `script` recorded by attempt(name, action), in a process that may write `writable` only."""
     settings = {"write": [str(writable)], "proc": proc}
     done = subprocess.run(
@@ -106,23 +106,36 @@ attempt("execute", lambda: os.execv({str(tmp_path / "secret")!r}, ["x"]))
 
 
 @needs_landlock
-def test_proc_opens_its_own_entry_for_writing_and_nobody_elses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("proc", ["proc", "proc_of_children"])
+def test_proc_opens_its_own_entry_for_writing_and_nobody_elses(tmp_path: Path, proc: str) -> None:
     script = """
 attempt("own name", lambda: open(f"/proc/self/task/{os.getpid()}/comm", "w").write("x"))
 attempt("own memory map", lambda: open("/proc/self/maps").read())
 attempt("processors", lambda: open("/proc/cpuinfo").read())
 """
-    assert set(confined(script, tmp_path, proc=True)["results"].values()) == {"allowed"}
+    assert set(confined(script, tmp_path, **{proc: True})["results"].values()) == {"allowed"}
     script = """
 parent = f"/proc/{os.getppid()}"
 for name in ("environ", "mem", "maps", "fd/0", "root/etc/hostname", "cwd/x"):
     attempt(name, lambda: open(f"{parent}/{name}", "rb"))
-attempt("name of the parent", lambda: open(f"{parent}/comm", "w"))
-attempt("core pattern", lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)))
-attempt("host name", lambda: os.close(os.open("/proc/sys/kernel/hostname", os.O_WRONLY)))
+attempt("name of the parent", lambda: os.write(os.open(f"{parent}/comm", os.O_WRONLY), b"x"))
+for name in ("sys/kernel/core_pattern", "sys/kernel/hostname", "sysrq-trigger"):
+    attempt(name, lambda: os.close(os.open(f"/proc/{name}", os.O_WRONLY)))
 """
-    results = confined(script, tmp_path, proc=True)["results"]
+    results = confined(script, tmp_path, **{proc: True})["results"]
     assert [name for name, outcome in results.items() if outcome == "allowed"] == []
+
+
+@needs_landlock
+@pytest.mark.parametrize(("proc", "outcome"), [("proc", "Permission denied"), ("proc_of_children", "allowed")])
+def test_children_write_their_own_entries_only_where_asked_for(tmp_path: Path, proc: str, outcome: str) -> None:
+    script = """
+import subprocess
+child = subprocess.Popen(["sleep", "30"])
+attempt("child", lambda: open(f"/proc/{child.pid}/oom_score_adj", "w").write("1000"))
+child.kill(); child.wait()
+"""
+    assert confined(script, tmp_path, **{proc: True})["results"] == {"child": outcome}
 
 
 @needs_landlock

@@ -82,3 +82,16 @@ def test_an_installed_package_and_its_data_are_left_out(tmp_path: Path) -> None:
     assert not any(data.is_relative_to(tree) for tree in read)
     assert str(site.resolve() / "numpy") in read
     assert str(site.resolve()) in listed
+
+
+def test_a_compiler_off_the_beaten_track_is_found_by_path(tmp_path: Path) -> None:
+    compiler = tmp_path / "gcc-14" / "bin" / "gcc"
+    for folder in ("bin", "libexec", "private"):
+        (tmp_path / "gcc-14" / folder).mkdir(parents=True)
+    compiler.touch(0o755)
+    program = "import json; from d2k_agent.isolation import toolchain_paths; print(json.dumps(toolchain_paths()[0]))"
+    environment = {"PATH": f"{compiler.parent}:/usr/bin", "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-c", program]
+    read = json.loads(subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout)
+    prefix = tmp_path.resolve() / "gcc-14"
+    assert {tree for tree in read if tree.startswith(str(prefix))} == {str(prefix / "bin"), str(prefix / "libexec")}
