@@ -11,7 +11,7 @@ from typing import Any
 from d2k_agent.models import ScriptedModel
 from d2k_agent.records import RunFolder
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.scene import call, drive, hand_in, reply, request_bytes, slowly, toolbox
+from tests.agent.scene import call, drive, hand_in, reply, request_bytes, slowly, toolbox, tools_of
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload([__name__])
@@ -52,16 +52,16 @@ def drive_slowly(path: Path) -> None:
         return HostAnswer("ok", "nothing")
 
     slow = slowly(nothing, 0.01)
-    tools = toolbox(run)
+    tools = tools_of(run)
     names = ("read", "write", "bash", "submit", "compile")
-    slow_tools = {name: slowly(tools._host[name], 0.01) for name in names}
+    slow_tools = {name: slowly(tools[name], 0.01) for name in names}
     drive(run, ScriptedModel(policy), toolbox(run, **slow_tools))
 
 
 def drive_into_a_hanging_submit(path: Path) -> None:
     """Two turns; the second submission takes effect, then hangs."""
     run = RunFolder(path)
-    submit = toolbox(run)._host["submit"]
+    submit = tools_of(run)["submit"]
 
     def hanging(arguments: Mapping[str, Any]) -> HostAnswer:
         answer = submit(arguments)
@@ -74,7 +74,10 @@ def drive_into_a_hanging_submit(path: Path) -> None:
     drive(run, ScriptedModel(TWO_SUBMISSIONS), toolbox(run, submit=hanging))
 
 
-TWO_SUBMISSIONS = [hand_in("# speedup 2\n"), reply(call("bash", command="ls"), call("submit"), call("bash", command="x"))]
+TWO_SUBMISSIONS = [
+    hand_in("# speedup 2\n"),
+    reply(call("bash", command="ls"), call("submit"), call("bash", command="x")),
+]
 
 
 def effects(run: RunFolder) -> list[str]:

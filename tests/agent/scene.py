@@ -93,7 +93,7 @@ def drive(
 
 def toolbox(run: RunFolder, **host: Callable[[Mapping[str, Any]], HostAnswer]) -> Toolbox:
     """The tools of a run; `host` replaces or adds some."""
-    tools: dict[str, HostTool] = {**_tools_of(run), **host}
+    tools: dict[str, HostTool] = {**tools_of(run), **host}
     specs = {name: _spec(name) for name in tools}
     sandbox = Sandbox(Isolation("none"), run.workspace, unsafe_no_sandbox=True)
     return Toolbox(specs, sandbox, run.workspace, tools, {})
@@ -110,7 +110,7 @@ def _spec(name: str) -> ToolSpec:
     return ToolSpec(name, f"The tool {name}.", parameters, "host", 60.0, 20000)
 
 
-def _tools_of(run: RunFolder) -> dict[str, HostTool]:
+def tools_of(run: RunFolder) -> dict[str, HostTool]:
     launcher = FakeLauncher(judge)
 
     def write(arguments: Mapping[str, Any]) -> HostAnswer:
@@ -137,7 +137,9 @@ def _tools_of(run: RunFolder) -> dict[str, HostTool]:
     return {"write": write, "read": read, "bash": bash, "submit": submit, "compile": compiling, "profile": compiling}
 
 
-def slowly(tool: Callable[[Mapping[str, Any]], HostAnswer], seconds: float) -> Callable[[Mapping[str, Any]], HostAnswer]:
+def slowly(
+    tool: Callable[[Mapping[str, Any]], HostAnswer], seconds: float
+) -> Callable[[Mapping[str, Any]], HostAnswer]:
     """The same tool, taking longer."""
 
     def slow(arguments: Mapping[str, Any]) -> HostAnswer:

@@ -24,7 +24,7 @@ from d2k_agent.records import (
     read_trace,
 )
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.scene import call, drive, hand_in, new_run, reply, scripted, toolbox
+from tests.agent.scene import call, drive, hand_in, new_run, reply, scripted, toolbox, tools_of
 
 
 def test_the_fastest_eligible_submission_is_selected(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_failing_provider_leaves_the_run_resumable(tmp_path: Path) -> None:
 
     trace = read_trace(run.path)
     assert outcome.selection is not None
-    assert [event.reason for event in trace.events if isinstance(event, ModelCallFailed)][0].startswith("the provider")
+    assert next(event.reason for event in trace.events if isinstance(event, ModelCallFailed)).startswith("the provider")
     assert [event.node for event in trace.events if isinstance(event, RunInterrupted)] == ["call_model"]
     assert trace.totals.lower_bound
 
@@ -229,4 +229,4 @@ def test_the_opening_names_the_files_and_tools_and_no_budget(tmp_path: Path) -> 
     assert "solution.py" in user["content"] and "guidance.json: design guidance" in user["content"]
     assert "Tools: bash, compile, profile, read, submit, write." in user["content"]
     assert "turn" not in system["content"] + user["content"]
-    assert [schema["function"]["name"] for schema in start.tools] == sorted(toolbox(run)._specs)
+    assert [schema["function"]["name"] for schema in start.tools] == sorted(tools_of(run))

@@ -198,7 +198,9 @@ CALL = JSON | st.fixed_dictionaries(
 
 
 @given(
-    st.fixed_dictionaries({}, optional={"role": JSON, "content": JSON, "tool_calls": JSON | st.lists(CALL, max_size=40)}),
+    st.fixed_dictionaries(
+        {}, optional={"role": JSON, "content": JSON, "tool_calls": JSON | st.lists(CALL, max_size=40)}
+    ),
     st.sampled_from(["stop", "length", None, "tool_calls"]),
 )
 def test_any_reply_can_be_sent_back_and_repairing_it_again_changes_nothing(message: Any, finish: str | None) -> None:

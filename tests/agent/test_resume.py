@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import time
@@ -28,7 +29,7 @@ from d2k_agent.records import (
 )
 from d2k_agent.toolbox import HostAnswer
 from tests.agent.killed import SCRIPT, TWO_SUBMISSIONS, drive_into_a_hanging_submit, drive_slowly, effects, start
-from tests.agent.scene import call, drive, hand_in, new_run, reply, request_bytes, scripted, toolbox
+from tests.agent.scene import call, drive, hand_in, new_run, reply, request_bytes, scripted, toolbox, tools_of
 
 PATIENCE_S = 60
 
@@ -55,7 +56,7 @@ def assert_prefixes(requests: Path) -> None:
     """Each request is the one before it with something added; a repeated one is byte for byte the same."""
     bodies = [path.read_bytes() for path in sorted(requests.iterdir())]
     assert len(bodies) >= len(SCRIPT)
-    for before, after in zip(bodies, bodies[1:], strict=False):
+    for before, after in itertools.pairwise(bodies):
         assert after.startswith(before)
 
 
@@ -103,7 +104,7 @@ def test_a_submission_in_flight_runs_twice_and_counts_once(tmp_path: Path) -> No
     wait_for(lambda: len(effects(run)) == 2)
     process.kill()
     process.join(PATIENCE_S)
-    submit = toolbox(run)._host["submit"]
+    submit = tools_of(run)["submit"]
 
     def counting(arguments: Mapping[str, Any]) -> HostAnswer:
         with (run.workspace / "effects.txt").open("a") as file:
@@ -213,7 +214,7 @@ def test_requests_only_grow_at_their_end(tmp_path: Path, seed: int) -> None:
     drive(new_run(tmp_path / "r"), scripted(script, requests))
 
     assert len(requests) >= 3
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in itertools.pairwise(requests):
         assert len(after) > len(before) and after.startswith(before)
 
 
