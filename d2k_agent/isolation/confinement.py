@@ -60,6 +60,11 @@ def hide_process() -> None:
     kernel.prctl("dumpable", kernel.PR_SET_DUMPABLE, 0)
 
 
+def show_process() -> None:
+    """Undo hide_process in a forked child that has nothing to hide: its own entry in /proc belongs to it again."""
+    kernel.prctl("dumpable", kernel.PR_SET_DUMPABLE, 1)
+
+
 def _refuse_threads() -> None:
     if len(list(Path("/proc/self/task").iterdir())) > 1:
         raise OSError("confine: the process has several threads and the measures bind one; fork first, then confine")
@@ -87,6 +92,7 @@ def _rules(policy: Policy) -> list[tuple[str, int]]:
     rules += [(path, landlock.LIST) for path in policy.list_only]
     rules += [(path, landlock.DEVICE) for path in policy.devices]
     if policy.proc or policy.proc_of_children:
+        show_process()
         rules += [("/proc", landlock.READ), ("/proc" if policy.proc_of_children else "/proc/self", landlock.WRITE)]
         os.open("/proc/self", os.O_PATH | os.O_CLOEXEC)  # stays open: keeps the entry that the rule is tied to
     return rules

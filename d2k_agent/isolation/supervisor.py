@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from d2k_agent.isolation import seccomp
-from d2k_agent.isolation.confinement import Policy, confine, hide_process
+from d2k_agent.isolation.confinement import Policy, confine, hide_process, show_process
 from d2k_agent.isolation.processes import become_subreaper, end_descendants, end_with_parent
 
 
@@ -67,7 +67,7 @@ def _supervise(plan: Plan, control: int) -> dict[str, object]:
         answer.update(json.loads(line))
     returncode = _wait(child, control)
     if returncode is not None and plan.bubblewrap and b"exit-code" not in _read_all(status):
-        answer["error"] = f"bubblewrap ended with status {returncode} before the command began"
+        answer.setdefault("error", f"bubblewrap ended with status {returncode} before the command began")
     answer.update(returncode=returncode, ended=end_descendants(os.getpid()))
     return answer
 
@@ -76,6 +76,7 @@ def _become(plan: Plan, notices: int, status: int) -> NoReturn:
     """In the child: confine and turn into the command. What goes wrong is told through `notices`."""
     try:
         end_with_parent()
+        show_process()
         os.setsid()
         os.umask(0o022)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -251,3 +253,32 @@ def test_a_symbolic_link_to_the_interpreter_works(wall: str, tmp_path: Path) -> 
     argv = [str(folder / "bin" / "python"), "-c", program, str(tmp_path / "ws")]
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == repr(f"{folder}\n".encode())
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from d2k_agent.sandbox import Isolation, Sandbox
+os.setgid(65534); os.setgroups([]); os.setuid(65534)
+box = Sandbox(Isolation(sys.argv[2]), Path(sys.argv[1], "ws"))
+command = "id -u; echo x > a; cat a; cat ../secret; sleep 300 & python3 -c 'import socket; socket.socket()'"
+done = box.run(["bash", "-c", command], limit_s=30, output_bytes=5000)
+print(done.stdout.head.decode(), done.returncode, "secret" in done.stderr.head.decode())
+"""
+
+
+def test_it_works_the_same_without_being_root(wall: str) -> None:
+    python3 = "/usr/bin/python3"
+    version = "import sys; sys.exit(sys.version_info < (3, 11))"
+    if os.geteuid() != 0 or subprocess.run([python3, "-c", version], check=False).returncode != 0:
+        pytest.skip("needs root, to become another user, and a Python that this user may read")
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to other users
+        shutil.copytree(Path(__file__).parents[2] / "d2k_agent", Path(folder) / "d2k_agent")
+        (Path(folder) / "ws").mkdir()
+        (Path(folder) / "secret").write_text("CANARY")
+        for path in (Path(folder), Path(folder) / "ws"):
+            path.chmod(0o777)
+        argv = [python3, "-B", "-c", UNPRIVILEGED, folder, wall]
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", check=False)
+    assert done.stdout == "65534\nx\n 1 True\n", done.stderr
