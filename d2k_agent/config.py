@@ -21,6 +21,8 @@ SETTINGS_FILE = "d2k-agent.toml"
 PROTOCOLS = ("default", "paper")
 MODES = ("kernel",)
 DEVICES = ("auto", "cpu", "cuda")
+TARGETS = ("b200", "b300", "h100", "h200")
+"""The architectures that the evaluator can compile for."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class RunConfig:
         _one_of("mode", self.mode, MODES)
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("device", self.device, DEVICES)
+        _one_of("target", self.target, TARGETS)
         _positive("turns", self.turns)
         _positive("timeout", self.model_options.timeout_s)
         _positive("max-tokens", self.model_options.max_tokens)
@@ -105,6 +108,11 @@ class Settings:
     run_dir: str | None = None
     evaluator_python: str | None = None
     unsafe_no_sandbox: bool | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("protocol", self.protocol, PROTOCOLS)
+        _one_of("device", self.device, DEVICES)
+        _one_of("target", self.target, TARGETS)
 
     def over(self, lower: Settings) -> Settings:
         """This layer laid over `lower`: what this one leaves open, the lower one decides."""
@@ -186,8 +194,8 @@ def _or(value: T | None, default: T) -> T:
     return default if value is None else value
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
         raise UsageError(f"{name} {value!r} does not exist; choose one of {', '.join(allowed)}")
 
 

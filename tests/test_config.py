@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.config import ModelOptions, RunConfig, Settings, read_settings
+from d2k_agent.config import TARGETS, ModelOptions, RunConfig, Settings, read_settings
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.errors import UsageError
+from d2k_agent.evaluator.compilation import targets
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
@@ -57,10 +58,25 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         (Settings(timeout=-1.0), "timeout must be greater than 0"),
         (Settings(timeout=float("nan")), "timeout must be greater than 0"),
         (Settings(max_tokens=0), "max-tokens must be greater than 0"),
-        (Settings(protocol="fast"), "protocol 'fast' does not exist; choose one of default, paper"),
-        (Settings(device="tpu"), "device 'tpu' does not exist"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused(settings: Settings, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         settings.resolve("muon", "m", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("protocol", "protocol 'none' does not exist; choose one of default, paper"),
+        ("device", "device 'none' does not exist; choose one of auto, cpu, cuda"),
+        ("target", "target 'none' does not exist; choose one of b200, b300, h100, h200"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_refused_with_those_that_do(name: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        Settings(**{name: "none"})  # type: ignore[arg-type]
+
+
+def test_the_targets_are_those_that_the_evaluator_knows() -> None:
+    assert sorted(TARGETS) == sorted(targets.TARGETS)

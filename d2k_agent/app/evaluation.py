@@ -85,7 +85,13 @@ class Evaluation:
 
 
 def judge_file(
-    around: Surroundings, command_line: Settings, kind: JobKind, task_name: str, solution: Path, labels: Sequence[str]
+    around: Surroundings,
+    command_line: Settings,
+    kind: JobKind,
+    task_name: str,
+    solution: Path,
+    labels: Sequence[str],
+    progress: Progress,
 ) -> Verdict:
     """One job about a file, by an evaluator of its own. Raises UsageError before anything is started."""
     from d2k_agent.catalog import find_task
@@ -94,13 +100,11 @@ def judge_file(
     task = find_task(task_name)
     workloads = check_workloads(task, labels)
     candidate = read_candidate(solution)
-    with open_evaluation(around, settings, task) as evaluation:
+    with open_evaluation(around, settings, task, progress) as evaluation:
         return evaluation.judge(kind, candidate, workloads)
 
 
-def open_evaluation(
-    around: Surroundings, settings: Settings, task: Task, progress: Progress = lambda _: None
-) -> Evaluation:
+def open_evaluation(around: Surroundings, settings: Settings, task: Task, progress: Progress) -> Evaluation:
     """The evaluation of one task as the settings want it; the evaluator starts with the first job.
 
     `progress` is told in a few words what the evaluator is doing.

@@ -68,9 +68,12 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     from d2k_agent.app.evaluation import judge_file
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
+    from d2k_agent.cli.progress import open_progress
 
-    solution = Path(arguments.solution)
-    verdict = judge_file(here(), settings_of(arguments), kind, arguments.task, solution, arguments.workload)
+    solution, labels = Path(arguments.solution), arguments.workload
+    # The answer is all that stdout holds; what is being checked is shown beside it, where somebody looks.
+    with open_progress(quiet=False, json=True) as progress:
+        verdict = judge_file(here(), settings_of(arguments), kind, arguments.task, solution, labels, progress.step)
     _print(arguments, verdict, kind)
     return verdict
 

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from d2k_agent.config import DEVICES, TARGETS
+
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction["Parser"]  # noqa: SLF001 - argparse has no public name for it
 
@@ -56,10 +58,8 @@ def add_json(parser: Parser, what: str) -> None:
 
 def add_evaluation_options(parser: Parser) -> None:
     """Options of every command that sends a job to an evaluator. None means: as the settings file says."""
-    parser.add_argument(
-        "--target", metavar="NAME", help="architecture to compile for (default: the GPU here, else b200)"
-    )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the candidate runs (default: auto)")
+    parser.add_argument("--target", choices=TARGETS, help="GPU to compile for (default: the one here, else b200)")
+    parser.add_argument("--device", choices=DEVICES, help="where the candidate runs (default: auto)")
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",

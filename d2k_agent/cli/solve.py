@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, add_model_options, command
 from d2k_agent.cli.tasks import add_levels
+from d2k_agent.config import PROTOCOLS
 
 if TYPE_CHECKING:
     from d2k_agent.app.driving import Finished
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
     add_levels(parser)
     add_model_options(parser)
     parser.add_argument("--turns", type=int, metavar="N", help="budget of turns (default: 350)")
-    parser.add_argument("--protocol", choices=("default", "paper"), help="set of tools: all seven, or the paper's four")
+    parser.add_argument("--protocol", choices=PROTOCOLS, help="set of tools: all seven, or the paper's four")
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")
     parser.add_argument("--arm", metavar="NAME", help="arm of the study that this run belongs to")

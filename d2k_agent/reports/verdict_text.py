@@ -11,8 +11,8 @@ from d2k_agent.reports.tables import milliseconds, number, size, table
 MOST_LINES = 12
 
 NOT_MEASURED = (
-    "Nothing was measured: this machine has no GPU, so there is no latency and no speedup. "
-    "The candidate counts as correct but is not ranked."
+    "There is no latency and no speedup, since this machine has no GPU: the candidate counts as correct, "
+    "but it is not ranked."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -81,6 +82,18 @@ def test_the_catalog_needs_nothing_but_python(tmp_path: Path) -> None:
         done = bare(*arguments, folder=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "muon" in done.stdout or "ok" in done.stdout
+
+
+def test_candidates_are_judged_without_a_library_of_the_controller(tmp_path: Path) -> None:
+    (tmp_path / "solution.py").write_text("def run(:\n")
+    evaluated = bare("evaluate", "muon", "solution.py", "--json", folder=tmp_path)
+    assert evaluated.returncode == 1, evaluated.stderr
+    verdict = json.loads(evaluated.stdout)
+    assert verdict["status"] == "compile_error" and verdict["eligible"] is False
+    assert verdict["environment"]["device"] == "cpu" and verdict["geomean_speedup"] is None
+    profiled = bare("profile", "muon", "solution.py", folder=tmp_path)
+    assert profiled.returncode == 1
+    assert "Status: compile_error" in profiled.stdout and "no profile: this machine has no GPU" in profiled.stdout
 
 
 def test_solve_without_its_packages_is_a_sentence(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_step_in_flight_is_named_and_forgotten_when_it_is_done() -> None:
 
 
 def test_what_is_out_of_the_ordinary_gets_a_line_of_its_own() -> None:
-    events = stamped(RunResumed(pid=1), ModelCallInterrupted(call=3), Nudged(call=4, text="go on"))
+    events = stamped(RunResumed(pid=1, checkpoint=True), ModelCallInterrupted(call=3), Nudged(call=4, text="go on"))
     resumed, interrupted, nudged = lines_of(events)
     assert resumed == "resumed"
     assert "its tokens stay unknown" in interrupted

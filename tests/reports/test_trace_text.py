@@ -39,7 +39,7 @@ TIMED = Measurement(mean_ms=2.0, calls=10, batches=5, outside_ms=2.0, policy="ev
 TIMES = Times(workloads=(WorkloadTime(label="w", measurement=TIMED, speedup=2.5),), geomean_speedup=2.5)
 KEY = {"turn": 1, "call_id": "c11", "sha256": SHA}
 RARE: list[tuple[Event, str]] = [
-    (RunResumed(pid=7), "resumed by process 7"),
+    (RunResumed(pid=7, checkpoint=True), "resumed by process 7"),
     (RunInterrupted(node="evaluate", reason="Ctrl-C"), "interrupted in evaluate: Ctrl-C"),
     (ModelCallFailed(call=3, reason="no such model", may_be_billed=False), "model call 3 failed: no such model"),
     (ModelCallInterrupted(call=3), "model call 3 was interrupted"),
