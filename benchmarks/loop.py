@@ -2,11 +2,12 @@
 
     python benchmarks/loop.py [--turns 350] [--repeats 3] [--json FILE]
 
-Three subjects run in one process, in turns, so that their ratios hold on a busy machine too:
+The subjects run in one process, in turns, so that their ratios hold on a busy machine too:
 
-    ours    the product: scripted model, 4 KB of new text a turn, null tool, event log and checkpoints
-    bare    three nodes that count, with the same saver and the same durability; it keeps no conversation at all
-    naive   two nodes with the messages in the state (about 500 MB of SQLite over 350 turns)
+    ours      the product: scripted model, 4 KB of new text a turn, null tool, event log and checkpoints
+    bare      three nodes that count, with the same saver and the same durability; it keeps no conversation at all
+    unsynced  the same, its database synced as rarely as ours: the product syncs its log instead (for information)
+    naive     two nodes with the messages in the state (about 500 MB of SQLite over 350 turns)
 
 A turn's time runs from the end of the turn before to its own end. `growth` compares the medians of the first forty
 turns from turn 10 on and of the last forty. Disk times decide: run it on the disk that runs will lie on (--folder).
@@ -82,8 +83,8 @@ class Counters(TypedDict):
     call: int
 
 
-def bare(folder: Path, turns: int) -> list[float]:
-    """Three nodes that count."""
+def bare(folder: Path, turns: int, synchronous: str = "FULL") -> list[float]:
+    """Three nodes that count; the library's own setting is FULL."""
     moments = [time.perf_counter()]
 
     def close(state: Counters) -> dict[str, int]:
@@ -98,8 +99,13 @@ def bare(folder: Path, turns: int) -> list[float]:
     graph.add_edge("model", "tool")
     graph.add_edge("tool", "close")
     graph.add_conditional_edges("close", lambda state: "model" if state["turn"] < turns else END)
-    _invoke(graph, {"turn": 0, "call": 0}, folder, turns)
+    _invoke(graph, {"turn": 0, "call": 0}, folder, turns, synchronous)
     return moments
+
+
+def unsynced(folder: Path, turns: int) -> list[float]:
+    """The same without a sync a step."""
+    return bare(folder, turns, "NORMAL")
 
 
 class Messages(TypedDict):
@@ -123,13 +129,14 @@ def naive(folder: Path, turns: int) -> list[float]:
     graph.add_edge(START, "model")
     graph.add_edge("model", "tool")
     graph.add_conditional_edges("tool", lambda state: "model" if len(state["messages"]) < 2 * turns else END)
-    _invoke(graph, {"messages": []}, folder, turns)
+    _invoke(graph, {"messages": []}, folder, turns, "FULL")
     return moments
 
 
-def _invoke(graph: StateGraph[Any], start: dict[str, Any], folder: Path, turns: int) -> None:
+def _invoke(graph: StateGraph[Any], start: dict[str, Any], folder: Path, turns: int, synchronous: str) -> None:
     folder.mkdir()
     with closing(sqlite3.connect(folder / "checkpoint.sqlite", check_same_thread=False)) as connection:
+        connection.execute(f"PRAGMA synchronous={synchronous}")
         machine = graph.compile(checkpointer=SqliteSaver(connection))
         machine.invoke(
             start, {"configurable": {"thread_id": "run"}, "recursion_limit": 4 * turns + 10}, durability="sync"
@@ -184,12 +191,12 @@ def main() -> int:
 
 
 def collect(parent: Path, turns: int, repeats: int, naive_repeats: int) -> dict[str, list[Sample]]:
-    """The samples of every subject; the two that are compared alternate."""
+    """The samples of every subject; those that are compared alternate."""
     measure(ours, parent, 10)
-    samples: dict[str, list[Sample]] = {"ours": [], "bare": [], "naive": []}
+    samples: dict[str, list[Sample]] = {"ours": [], "bare": [], "unsynced": [], "naive": []}
     for _ in range(repeats):
-        samples["bare"].append(measure(bare, parent, turns))
-        samples["ours"].append(measure(ours, parent, turns))
+        for subject in (bare, ours, unsynced):
+            samples[subject.__name__].append(measure(subject, parent, turns))
     samples["naive"] = [measure(naive, parent, turns) for _ in range(naive_repeats)]
     return samples
 
@@ -207,7 +214,7 @@ def judge(samples: dict[str, list[Sample]]) -> dict[str, float]:
 
 def table(samples: dict[str, list[Sample]]) -> str:
     """A line a subject: medians over its repeats, with the smallest and the largest of the time."""
-    lines = ["subject  runs  ms a turn (least .. most)   median turn   growth   folder"]
+    lines = ["subject   runs  ms a turn (least .. most)   median turn   growth   folder"]
     for name, own in samples.items():
         if own:
             times = [sample.ms_a_turn for sample in own]
@@ -215,7 +222,7 @@ def table(samples: dict[str, list[Sample]]) -> str:
                 statistics.median(getattr(s, field) for s in own) for field in ("median_ms", "growth", "folder_mb")
             ]
             lines.append(
-                f"{name:7s}  {len(own):4d}  {statistics.median(times):7.2f}  ({min(times):6.2f} .. {max(times):6.2f})  "
+                f"{name:8s}  {len(own):4d}  {statistics.median(times):7.2f}  ({min(times):6.2f} .. {max(times):6.2f})  "
                 f"{middle[0]:8.2f} ms  {middle[1]:+7.1%}  {middle[2]:7.2f} MB"
             )
     return "\n".join(lines)
