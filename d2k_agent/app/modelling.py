@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
@@ -16,26 +19,60 @@ if TYPE_CHECKING:
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
+SCRIPT_FILE = "script.json"
 
 
-def model_name(around: Surroundings, settings: Settings, slug: str) -> str:
-    """The name under which the run's model is found again, also from another folder.
+@dataclass(frozen=True)
+class ChosenModel:
+    """A model by the name that run.json gives it, and the replies of a scripted one."""
 
-    What the settings say, else a replay of the task's sample run. Raises UsageError that lists what is configured.
+    name: str
+    script: Sequence[dict[str, Any]] | None = None
+
+
+def choose_model(around: Surroundings, settings: Settings, slug: str) -> ChosenModel:
+    """What the settings say, else a replay of the task's sample run.
+
+    A script goes by its own name and is kept in the run's folder, a recording by its full path or its sample's name:
+    both are found again from another folder. Raises UsageError that lists what is configured where nothing is named,
+    and for a script that cannot be read.
     """
     from d2k_agent.catalog import sample_trace
+    from d2k_agent.models import load_script, script_name
 
     name = settings.model
     if name is None:
         sample = sample_trace(slug)
         if sample is None:
             raise UsageError(_nothing_to_ask(around, slug))
-        return f"{REPLAY}{sample.name}"
-    for prefix in (SCRIPTED, REPLAY):
-        path = around.folder / name.removeprefix(prefix)
-        if name.startswith(prefix) and path.exists():
-            return f"{prefix}{path.resolve()}"
-    return name
+        return ChosenModel(f"{REPLAY}{sample.name}")
+    if name.startswith(SCRIPTED):
+        path = around.folder / name.removeprefix(SCRIPTED)
+        return ChosenModel(f"{SCRIPTED}{script_name(path).removeprefix(SCRIPTED)}", load_script(path))
+    recorded = around.folder / name.removeprefix(REPLAY)
+    if name.startswith(REPLAY) and recorded.exists():
+        return ChosenModel(f"{REPLAY}{recorded.resolve()}")
+    return ChosenModel(name)
+
+
+def keep_script(folder: Path, chosen: ChosenModel) -> None:
+    """Write a scripted model's replies into a new run's folder, so that the run resumes with the same ones."""
+    from d2k_agent.records.files import write_atomically, writing
+
+    if chosen.script is None:
+        return
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    data = {"name": chosen.name, "replies": list(chosen.script)}
+    write_atomically(folder / SCRIPT_FILE, json.dumps(data, ensure_ascii=True, indent=1).encode())
+
+
+def kept_model(config: RunConfig, folder: Path) -> ChosenModel:
+    """The model of a run that was begun before."""
+    from d2k_agent.models import load_script
+
+    scripted = config.model.startswith(SCRIPTED)
+    return ChosenModel(config.model, load_script(folder / SCRIPT_FILE) if scripted else None)
 
 
 def _nothing_to_ask(around: Surroundings, slug: str) -> str:
@@ -46,18 +83,17 @@ def _nothing_to_ask(around: Surroundings, slug: str) -> str:
     )
 
 
-def open_model(around: Surroundings, config: RunConfig, notice: Callable[[str], None]) -> Model:
+def open_model(around: Surroundings, config: RunConfig, chosen: ChosenModel, notice: Callable[[str], None]) -> Model:
     """The model of a run. `notice` is given a line before each wait for a provider.
 
-    Raises UsageError for a name that is no model's, a missing key, a script or a recording that cannot be read.
+    Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
     """
-    from d2k_agent.models import ReplayModel, ScriptedModel, load_script, script_name
+    from d2k_agent.models import ReplayModel, ScriptedModel
 
-    if config.model.startswith(SCRIPTED):
-        path = Path(config.model.removeprefix(SCRIPTED))
-        return ScriptedModel(load_script(path), script_name(path))
-    if config.model.startswith(REPLAY):
-        return ReplayModel(recorded_turns(recording(config.model)), config.model)
+    if chosen.script is not None:
+        return ScriptedModel(chosen.script, chosen.name)
+    if chosen.name.startswith(REPLAY):
+        return ReplayModel(recorded_turns(recording(chosen.name)), chosen.name)
     return _provider_model(around, config, notice)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from d2k_agent import __version__
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.modelling import REPLAY, model_name, open_model
+from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, keep_script, kept_model, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
@@ -39,8 +39,8 @@ def solve(
     settings = around.settings(command_line)
     task = find_task(task_name)
     chosen = parse_levels(levels, any_levels=any_levels)
-    config = settings.resolve(_task_reference(task), model_name(around, settings, task.slug), chosen)
-    return _start(around, settings, task, config, watcher)
+    model = choose_model(around, settings, task.slug)
+    return _start(around, settings, task, settings.resolve(_task_reference(task), model.name, chosen), model, watcher)
 
 
 def replay(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
@@ -49,14 +49,15 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
 
     settings = around.settings(command_line)
     recorded = find_run(around, settings, name)
+    model = ChosenModel(f"{REPLAY}{recorded.path.resolve()}")
     config = dataclasses.replace(
         recorded.read_record().config,
-        model=f"{REPLAY}{recorded.path.resolve()}",
+        model=model.name,
         target=settings.target,
         device=settings.device or "auto",
         unsafe_no_sandbox=bool(settings.unsafe_no_sandbox),
     )
-    return _start(around, settings, find_task(config.task), config, watcher)
+    return _start(around, settings, find_task(config.task), config, model, watcher)
 
 
 def resume(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
@@ -84,7 +85,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
-    model = open_model(around, config, watcher.note)
+    model = open_model(around, config, kept_model(config, run.path), watcher.note)
     watcher.past(trace.events)
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
 
@@ -122,13 +123,15 @@ def _task_reference(task: Task) -> str:
     return task.slug if folder.parent == tasks_dir().resolve() else str(folder)
 
 
-def _start(around: Surroundings, settings: Settings, task: Task, config: RunConfig, watcher: Watcher) -> Finished:
+def _start(
+    around: Surroundings, settings: Settings, task: Task, config: RunConfig, chosen: ChosenModel, watcher: Watcher
+) -> Finished:
     from d2k_agent.catalog import staged_files
     from d2k_agent.records import RunFolder, RunRecord
 
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
-    model = open_model(around, config, watcher.note)
+    model = open_model(around, config, chosen, watcher.note)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     record = RunRecord(
         run_id=path.name,
@@ -140,6 +143,7 @@ def _start(around: Surroundings, settings: Settings, task: Task, config: RunConf
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),
     )
+    keep_script(path, chosen)
     run = RunFolder.create(path, record)
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
 
