@@ -40,9 +40,13 @@ class TaskBundle:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one job. Seconds are wall-clock seconds; bytes bound the candidate's address space on a CPU."""
+    """Bounds of one job. Seconds are wall-clock seconds; bytes bound the candidate's address space on a CPU.
+
+    `late_call_s` bounds a call of a late variation: in the interpreter an honest kernel with small tiles takes minutes.
+    """
 
     call_s: float = 300.0
+    late_call_s: float = 900.0
     import_s: float = 60.0
     compile_s: float = 240.0
     candidate_memory_bytes: int = 16 << 30

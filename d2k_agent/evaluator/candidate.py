@@ -123,7 +123,7 @@ class _Caller:
             for output, header, offset in zip(outputs, headers, places, strict=True):
                 layout.view(self.answers, header, offset).copy_(output)
         self.last = tuple(outputs)
-        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns)
+        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, meter.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from d2k_agent.contract import VerdictStatus
+from d2k_agent.contract import VerdictStatus, Violation
 
 
 class CandidateFault(Exception):
-    """The candidate failed: `status` is its verdict, the text a sentence for its author."""
+    """The candidate failed: `status` is its verdict, the text a sentence for its author.
 
-    def __init__(self, status: VerdictStatus, message: str) -> None:
+    `violations` are the rules it broke while running, and make the verdict a rule violation.
+    """
+
+    def __init__(self, status: VerdictStatus, message: str, violations: tuple[Violation, ...] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.violations = violations
 
 
 class TaskFault(Exception):

@@ -95,7 +95,7 @@ class _Case:
             try:
                 ended = step()
             except CandidateFault as fault:
-                ended = self._end(fault.status, fault.message)
+                ended = self._end(fault.status, fault.message, fault.violations)
             self._seconds[name] = round(time.monotonic() - began, 3)
             if ended is not None:
                 return self._end(ended.status, ended.message, ended.violations)

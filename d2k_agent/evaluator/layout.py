@@ -14,7 +14,7 @@ import torch
 ALIGNMENT = 256
 MAX_DIMENSIONS = 8
 _TENSOR = struct.Struct(f"<BB{MAX_DIMENSIONS}q")
-_ANSWER = struct.Struct("<qqqI")
+_ANSWER = struct.Struct("<qqqI64s")
 
 # The codes are the wire format: append, never reorder.
 DTYPES = (
@@ -54,12 +54,16 @@ class TensorHeader:
 
 @dataclass(frozen=True)
 class AnswerHeader:
-    """What a candidate claims about one call: outputs, peak bytes of new tensors, bytes copied, nanoseconds it took."""
+    """What a candidate claims about one call: outputs, peak bytes of new tensors, bytes copied, nanoseconds it took.
+
+    `foreign` names the first PyTorch operator that was not glue; empty when there was none.
+    """
 
     outputs: tuple[TensorHeader, ...]
     peak_bytes: int
     copied_bytes: int
     wall_ns: int
+    foreign: str = ""
 
 
 def header_of(tensor: torch.Tensor) -> TensorHeader:
@@ -90,7 +94,11 @@ def view(block: torch.Tensor, header: TensorHeader, offset: int) -> torch.Tensor
 
 def pack_answer(answer: AnswerHeader) -> bytes:
     """An answer's header as bytes."""
-    parts = [_ANSWER.pack(answer.peak_bytes, answer.copied_bytes, answer.wall_ns, len(answer.outputs))]
+    parts = [
+        _ANSWER.pack(
+            answer.peak_bytes, answer.copied_bytes, answer.wall_ns, len(answer.outputs), answer.foreign.encode()[:64]
+        )
+    ]
     for header in answer.outputs:
         padded = header.shape + (0,) * (MAX_DIMENSIONS - len(header.shape))
         parts.append(_TENSOR.pack(DTYPES.index(header.dtype), len(header.shape), *padded))
@@ -100,7 +108,7 @@ def pack_answer(answer: AnswerHeader) -> bytes:
 def unpack_answer(data: bytes) -> AnswerHeader:
     """An answer's header from a candidate's bytes. Raises ValueError when they do not have the layout."""
     try:
-        peak, copied, wall, count = _ANSWER.unpack_from(data)
+        peak, copied, wall, count, foreign = _ANSWER.unpack_from(data)
         if count > 64 or len(data) != _ANSWER.size + count * _TENSOR.size:
             raise ValueError("an answer of the wrong length")
         outputs = []
@@ -111,7 +119,7 @@ def unpack_answer(data: bytes) -> AnswerHeader:
             outputs.append(TensorHeader(DTYPES[code], tuple(shape[:rank])))
     except struct.error as problem:
         raise ValueError(str(problem)) from None
-    return AnswerHeader(tuple(outputs), peak, copied, wall)
+    return AnswerHeader(tuple(outputs), peak, copied, wall, foreign.rstrip(b"\0").decode("ascii", "replace"))
 
 
 def describe_arguments(arguments: list[Any]) -> list[dict[str, Any]]:

@@ -11,20 +11,32 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-_COPIES = ("aten::copy_", "aten::clone", "aten::_to_copy")
+_COPIES = {"copy_", "clone", "_to_copy"}
+_ALLOCATIONS = {
+    *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"),
+    *("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full"),
+    *("fill_", "zero_", "resize_", "scalar_tensor"),
+}
+_VIEWS = {
+    *("view", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "alias", "detach", "lift_fresh"),
+    *("t", "transpose", "permute", "expand", "squeeze", "unsqueeze", "slice", "select", "narrow", "diagonal", "unfold"),
+    *("split", "split_with_sizes", "unbind", "chunk", "set_", "_local_scalar_dense"),
+}
+_GLUE = _COPIES | _ALLOCATIONS | _VIEWS
 
 
 class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     """Counts while active. Storages that already existed (the inputs) do not count.
 
     `peak_bytes` is the most bytes of new storages alive at one time, outputs included; `copied_bytes` the bytes that
-    copying operators wrote.
+    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.peak_bytes = 0
         self.copied_bytes = 0
+        self.foreign = ""
         self._live_bytes = 0
         self._known: set[int] = set()
 
@@ -32,10 +44,15 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Run the operator and count what it made."""
-        given = {_key(value) for value in _tensors((args, kwargs or {}))}
+        operands = _tensors((args, kwargs or {}))
+        given = {_key(value) for value in operands}
         result = func(*args, **(kwargs or {}))
+        name = str(func.name()).removeprefix("aten::").split(".")[0]
+        casts = name in _COPIES and len({tensor.dtype for tensor in (*operands, *_tensors(result))}) > 1
+        if not self.foreign and (name not in _GLUE or casts):
+            self.foreign = f"{name} with a change of dtype" if casts else name
         for tensor in _tensors(result):
-            if func.name().split(".")[0] in _COPIES:
+            if name in _COPIES:
                 self.copied_bytes += tensor.nbytes
             key = _key(tensor)
             if key not in given and key not in self._known:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
+from d2k_agent.contract import Check, Limits, VerdictStatus, Violation, WorkloadResult
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.devices import Device, LentInputs
 from d2k_agent.evaluator.faults import CandidateFault
@@ -27,6 +27,7 @@ class Series:
     workload: dict[str, Any]
     calls: int
     vary: str | None = None
+    late: bool = False
 
 
 def planned(task: LoadedTask, device: Device, late: bool) -> list[Series]:
@@ -41,7 +42,7 @@ def planned(task: LoadedTask, device: Device, late: bool) -> list[Series]:
     for variation in task.variations:
         if bool(variation.get("late")) == late and device.name in variation.get("devices", ["cpu", "cuda"]):
             workload = variation["workload"]
-            series.append(Series(variation["name"], workload, 1 if late else 2, variation["vary"]))
+            series.append(Series(variation["name"], workload, 1 if late else 2, variation["vary"], late))
     return series
 
 
@@ -54,7 +55,7 @@ class SeriesRunner:
         self.peak_memory_bytes: int | None = None
 
     def run(self, series: Series) -> WorkloadResult:
-        """One series to its end or to its first failure. Never raises for what a candidate did."""
+        """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""
         lent: LentInputs | None = None
         worst: dict[tuple[str, str], Check] = {}
         try:
@@ -72,6 +73,8 @@ class SeriesRunner:
                 if not all(check.passed for check in checks):
                     return _result(series, VerdictStatus.INCORRECT, worst, call)
         except CandidateFault as fault:
+            if fault.violations:
+                raise
             checks = [Check("*", "call", None, None, False, fault.message)]
             return WorkloadResult(series.label, fault.status, tuple(checks), registered=False, message=fault.message)
         finally:
@@ -93,11 +96,14 @@ class SeriesRunner:
         self, series: Series, lent: LentInputs, arguments: list[Any], expected: list[torch.Tensor], call: int
     ) -> list[Check]:
         self._process.order({"do": "call"})
-        payload = self._process.answer(b"D", self._limits.call_s, f"run() on {series.label}")
+        limit_s = self._limits.late_call_s if series.late else self._limits.call_s
+        payload = self._process.answer(b"D", limit_s, f"run() on {series.label}")
         try:
             answer = layout.unpack_answer(payload)
         except ValueError as problem:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"run() answered out of protocol: {problem}") from None
+        if answer.foreign:
+            raise _foreign(answer.foreign)
         self.peak_memory_bytes = max(self.peak_memory_bytes or 0, answer.peak_bytes)
         checks = [
             Check("*", "mutation", None, None, False, f"run() changed its argument {position}, which it may only read")
@@ -129,6 +135,14 @@ class SeriesRunner:
         passed = budget is None or copied_bytes <= budget
         message = "" if passed else f"PyTorch copied {copied_bytes} bytes in one call, the task allows {budget} as glue"
         return Check("*", "copies", float(copied_bytes), None if budget is None else float(budget), passed, message)
+
+
+def _foreign(operator: str) -> CandidateFault:
+    message = (
+        f"run() computed with PyTorch ({operator}): PyTorch may allocate, reshape and copy within one dtype; "
+        "arithmetic and casts belong into Triton kernels"
+    )
+    return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.operators", message),))
 
 
 def _after(check: Check, call: int) -> Check:
