@@ -84,7 +84,7 @@ def _prepare_compiler() -> Any:
     os.environ.pop("TRITON_INTERPRET", None)
     import triton  # noqa: F401
 
-    from d2k_agent.evaluator import candidate
+    from d2k_agent.evaluator import candidate, compilation  # noqa: F401 - imported once here, not in every candidate
     from d2k_agent.evaluator.checks import compiling
 
     def body(channel: socket.socket, order: dict[str, Any]) -> None:

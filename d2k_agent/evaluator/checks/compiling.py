@@ -43,7 +43,7 @@ def compile_report(
 
 def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callable[..., Any]) -> None:
     """The life of a compiling candidate: confine, then one order, one report."""
-    from d2k_agent.evaluator.compilation import compile_candidate
+    from d2k_agent.evaluator.compilation import compile_candidate  # not in a process that interprets
 
     try:
         enter(order)
