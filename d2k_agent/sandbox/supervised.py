@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GRACE_S = 20.0
 """How long the supervisor may take to end a tree and answer; SIGKILL needs milliseconds unless a driver hangs."""
 _CHUNK = 1 << 16
-_BOOTSTRAP = "import sys; sys.path.insert(0, {root!r}); from d2k_agent.isolation.supervisor import main; main({fds})"
+_BOOTSTRAP = "import sys; sys.path.append({root!r}); from d2k_agent.isolation.supervisor import main; main({fds})"
 
 
 @dataclass(frozen=True)
@@ -60,28 +60,20 @@ class _Supervised:
         self._began = time.monotonic()
         control_in_child, self._control = os.pipe()
         self._report, report_in_child = os.pipe()
-        fds = (control_in_child, report_in_child)
-        root = str(Path(__file__).resolve().parents[2])
-        bootstrap = _BOOTSTRAP.format(root=root, fds=", ".join(map(str, fds)))
+        self._open: set[int] = {self._control, self._report}
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", bootstrap],
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={},
-                cwd="/",
-                pass_fds=fds,
-                start_new_session=True,
-            )
+            self._process = _start((control_in_child, report_in_child), stdin is not None)
+        except OSError as problem:
+            self._close(self._control)
+            self._close(self._report)
+            raise MachineError(f"no process could be started ({problem.strerror}); free memory or processes") from None
         finally:
-            for descriptor in fds:
-                os.close(descriptor)
+            os.close(control_in_child)
+            os.close(report_in_child)
         self._stdin = memoryview(stdin or b"")
         self._streams = {self._process.stdout: HeadTail(output_bytes), self._process.stderr: HeadTail(output_bytes)}
         self._answer = b""
         self._plan = plan
-        self._open: set[int] = {self._control, self._report}
 
     def __enter__(self) -> Self:
         with contextlib.suppress(BrokenPipeError):  # the supervisor's end shows below as a missing answer
@@ -167,6 +159,20 @@ class _Supervised:
         if descriptor in self._open:
             self._open.remove(descriptor)
             os.close(descriptor)
+
+
+def _start(fds: tuple[int, int], with_input: bool) -> subprocess.Popen[bytes]:
+    root = str(Path(__file__).resolve().parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _BOOTSTRAP.format(root=root, fds=f"{fds[0]}, {fds[1]}")],
+        stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={},
+        cwd="/",
+        pass_fds=fds,
+        start_new_session=True,
+    )
 
 
 def _said(stderr: Captured) -> str:

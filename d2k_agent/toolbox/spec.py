@@ -26,8 +26,9 @@ class ToolSpec:
     """One tool as its folder describes it.
 
     `parameters` is a JSON schema; `limit_s` the longest that a call may take, which the argument named
-    `limit_argument` can shorten; `output_chars` the longest text that a model is given. `gpu_argument` names the
-    boolean argument that asks for the GPU. In `path_arguments` the portable /workspace is understood.
+    `limit_argument` can shorten (of a host tool it is what the host promises); `output_chars` the longest text that a
+    model is given. `gpu_argument` names the boolean argument that asks for the GPU. In `path_arguments` the portable
+    /workspace is understood.
     """
 
     name: str

@@ -14,7 +14,7 @@ import pytest
 from d2k_agent.sandbox import Completed, Sandbox
 from tests.sandbox.boxes import gone_within, running, text
 
-LIMIT_S = 1.5
+LIMIT_S = 1.0
 """What the cases call T, shorter than theirs."""
 
 
