@@ -70,6 +70,33 @@ def test_ctrl_c_during_a_tool_ends_it_and_the_run_resumes(tmp_path: Path) -> Non
     assert "tool_call_interrupted" in [event["type"] for event in events(run)]
 
 
+def processes_given(text: str) -> list[str]:
+    """Processes alive now whose environment holds `text`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            held = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue  # ended meanwhile, or it hides
+        if text.encode() in held:
+            found.append(entry.name)
+    return found
+
+
+def test_ctrl_c_during_an_evaluation_ends_the_evaluator_too(tmp_path: Path) -> None:
+    model, scratch = script(tmp_path, call("submit")), tmp_path / "scratch"
+    scratch.mkdir()
+    line = ("solve", "muon", "--model", model, "--run-dir", "run")
+    process = start(*line, folder=tmp_path, extra={"TMPDIR": str(scratch)})
+    wait_for(lambda: "tool_call_started" in [event["type"] for event in events(tmp_path / "run")], "the submission")
+    wait_for(lambda: len(processes_given(str(scratch))) > 1, "the evaluator to start")
+    status, complaint = press_ctrl_c(process)
+    assert status == 130
+    assert complaint == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {tmp_path / 'run'}`\n"
+    wait_for(lambda: not processes_given(str(scratch)), "the evaluator to end")
+    assert [event["type"] for event in events(tmp_path / "run")][-2:] == ["tool_call_started", "run_interrupted"]
+
+
 def test_ctrl_c_during_a_model_call_ends_it_and_says_how_to_go_on(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"

@@ -1,0 +1,50 @@
+"""What a command is given: settings files by precedence, keys that go no further than the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+
+
+def surroundings(folder: Path, **environ: str) -> Surroundings:
+    return Surroundings(folder / "here", environ, folder / "config", "/usr/bin/python3")
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_the_folders_settings_file_wins_over_the_users_and_the_command_line_over_both(tmp_path: Path) -> None:
+    around = surroundings(tmp_path)
+    assert around.settings_file() is None and around.settings(Settings(turns=1)).turns == 1
+    users = write(tmp_path / "config" / "d2k-agent" / "d2k-agent.toml", "turns = 2\nmodel = 'users'\n")
+    assert around.settings_file() == users and around.settings(Settings()).turns == 2
+    write(tmp_path / "here" / "d2k-agent.toml", "turns = 3\n")
+    assert around.settings(Settings()).turns == 3
+    assert around.settings(Settings()).model is None, "one file holds, they are not mixed"
+    assert around.settings(Settings(turns=4)).turns == 4
+
+
+def test_runs_lie_where_the_settings_say(tmp_path: Path) -> None:
+    around = surroundings(tmp_path)
+    assert around.runs_folder(Settings()) == tmp_path / "here" / "traces" / "runs"
+    assert around.runs_folder(Settings(runs_folder="/data/runs")) == Path("/data/runs")
+
+
+def test_an_evaluator_gets_programs_and_gpus_and_no_key(tmp_path: Path) -> None:
+    around = surroundings(
+        tmp_path,
+        PATH="/usr/bin",
+        CUDA_VISIBLE_DEVICES="1",
+        OPENAI_API_KEY="sk-1",
+        HF_TOKEN="hf-2",
+        AWS_SECRET_ACCESS_KEY="aws-3",
+        D2K_PRIVATE="4",
+        EMPTY_API_KEY="",
+    )
+    assert around.evaluator_environment() == {"PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "1"}
+    assert around.provider_keys() == {"OPENAI_API_KEY": "sk-1", "HF_TOKEN": "hf-2", "AWS_SECRET_ACCESS_KEY": "aws-3"}
