@@ -8,6 +8,7 @@ the whole process. Nothing here reads the environment; litellm itself does, for 
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
-from d2k_agent.models.conversation import accepted_message, cache_points, outgoing_messages
+from d2k_agent.models.caching import cache_points
 from d2k_agent.models.faults import Judge, Mask
 from d2k_agent.models.protocol import Message, ModelReply
 from d2k_agent.models.retry import RetryPolicy, ask_with_retry
@@ -79,7 +80,7 @@ class LiteLLMModel:
         choice = answer.value.choices[0] if answer.value.choices else None
         usage = self._usage(answer.value)
         return ModelReply(
-            message=accepted_message(choice and choice.message.model_dump(exclude_none=True), messages),
+            message=_whole_message(choice),
             finish_reason=choice and choice.finish_reason,
             usage=usage,
             cost_usd=self._cost_usd(answer.value, usage),
@@ -132,7 +133,7 @@ class LiteLLMModel:
         }
         request = {
             "model": self.name,
-            "messages": outgoing_messages(messages),
+            "messages": copy.deepcopy(list(messages)),
             "timeout": self._options.timeout_s,
             "max_retries": 0,
             "api_key": self._api_key,
@@ -180,6 +181,15 @@ class LiteLLMModel:
         kept = {key: value for key, value in sent.items() if key not in _NOT_PARAMETERS and value not in (None, {}, [])}
         masked: dict[str, Any] = json.loads(self._mask(json.dumps(kept, default=str)))
         return masked
+
+
+def _whole_message(choice: Any) -> Message:
+    """Everything the model said, thinking blocks and signatures included; an empty reply where no choice came.
+
+    Nothing is repaired here: what is wrong with calls and ids is for the loop to see, to record and to answer.
+    """
+    said: Message = choice.message.model_dump(exclude_none=True) if choice else {}
+    return {"role": "assistant", "content": "", **said}
 
 
 def _note_body(details: Mapping[str, Any], sent: dict[str, Any]) -> None:

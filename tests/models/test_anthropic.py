@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from d2k_agent.models.conversation import EMPTY_REPLY, cache_points
+from d2k_agent.agent.replies import repair
+from d2k_agent.models.caching import cache_points
 
 Client = Callable[..., Any]
 
@@ -85,20 +86,17 @@ def test_a_model_that_caches_by_itself_gets_no_marks(client: Client) -> None:
     assert "cache_control" not in json.dumps(asked.provider.bodies)
 
 
-def test_broken_calls_and_empty_replies_can_be_read_back(client: Client) -> None:
+def test_broken_calls_and_empty_replies_can_be_read_back_once_the_loop_repaired_them(client: Client) -> None:
     asked = client([answer(use("toolu_9"))], MODEL)
-    broken = {"id": "t1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a'}}
-    asked.ask(
-        {"role": "assistant", "content": "", "tool_calls": [broken]},
-        result("t1"),
-        {"role": "assistant", "content": ""},
-        {"role": "user", "content": "call a tool"},
-    )
+    call = {"id": "t1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a'}}
+    broken = repair({"role": "assistant", "content": "", "tool_calls": [call]}, "stop", 1, ()).message
+    empty = repair({"role": "assistant", "content": ""}, "stop", 2, ()).message
+    asked.ask(broken, result("t1"), empty, {"role": "user", "content": "call a tool"})
     sent = asked.provider.bodies[0]["messages"]
-    assert sent[1]["content"] == [
-        {"type": "tool_use", "id": "t1", "name": "read", "input": {"unparsed_arguments": '{"path": "a'}}
-    ]
-    assert EMPTY_REPLY in json.dumps(sent)
+    (block,) = sent[1]["content"]
+    assert (block["type"], block["id"]) == ("tool_use", "t1")
+    assert '{"path": "a' in block["input"].values()
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant", "user"]
 
 
 def test_cache_points_without_a_system_message_and_before_any_reply() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from d2k_agent.agent.replies import RepairedReply, repair
 from d2k_agent.models.usage import Usage
 
 Case = Callable[[str], dict[str, Any]]
@@ -58,14 +59,29 @@ def test_reasoning_beside_the_completion_is_paid_for(case: Case, client: Client,
     assert reply.cost_usd == pytest.approx(0.0275, abs=1e-9)
 
 
+def asked_in_the_loop(asked: Any, history: list[dict[str, Any]]) -> RepairedReply:
+    """What the loop keeps of the next reply: it repairs a message before it sends it back."""
+    reply = asked.ask(*history)
+    taken = {call_id for message in history for call_id, *_ in calls_of(message)}
+    return repair(reply.message, reply.finish_reason, len(history) + 1, taken)
+
+
 def test_empty_arguments_mean_none(case: Case, client: Client) -> None:
-    message = client(case("B05a")).ask().message
+    message = asked_in_the_loop(client(case("B05a")), []).message
     assert [(name, json.loads(arguments)) for _, name, arguments in calls_of(message)] == [("submit", {})]
+
+
+def test_a_message_is_handed_on_as_the_provider_said_it(case: Case, client: Client) -> None:
+    played = case("B06b")
+    said = played["responses"][0]["body"]["choices"][0]["message"]["tool_calls"]
+    heard = client(played).ask().message["tool_calls"]
+    assert [call["function"] for call in heard] == [call["function"] for call in said]
+    assert [heard[index]["id"] for index in (0, 1, 3)] == ["call_1", "call_1", ""]
 
 
 def test_missing_and_repeated_ids_become_five_distinct_ones_that_go_back(case: Case, client: Client) -> None:
     asked = client(case("B06b"))
-    message = asked.ask().message
+    message = asked_in_the_loop(asked, []).message
     ids = [call_id for call_id, *_ in calls_of(message)]
     commands = [json.loads(arguments)["command"] for *_, arguments in calls_of(message)]
     assert commands == ["echo one", "echo two", "echo three", "echo four", "echo five"]
@@ -79,27 +95,17 @@ def test_missing_and_repeated_ids_become_five_distinct_ones_that_go_back(case: C
     assert [entry["tool_call_id"] for entry in sent[2:]] == ids
 
 
-def test_an_id_used_in_an_earlier_turn_is_replaced(case: Case, client: Client) -> None:
-    step = case("B05a")["responses"][0]
-    asked = client([step])
-    first = asked.ask().message
-    second = asked.ask(first, {"role": "tool", "tool_call_id": "call_1", "content": "ok"}).message
-    assert calls_of(first)[0][0] == "call_1"
-    assert calls_of(second)[0][0] not in ("", "call_1")
-
-
-def test_a_call_cut_by_the_output_limit_is_kept_as_it_came_and_sent_back_readable(case: Case, client: Client) -> None:
+def test_a_call_cut_by_the_output_limit_is_refused_and_sent_back_readable(case: Case, client: Client) -> None:
     played = case("B07a")
     asked = client(played)
-    reply = asked.ask()
+    reply = asked_in_the_loop(asked, [])
     cut = played["responses"][0]["body"]["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
-    assert reply.finish_reason == "length"
-    assert calls_of(reply.message) == [("call_1", "write", cut)]
+    assert list(reply.refused) == ["call_1"]
 
-    asked.ask(reply.message, {"role": "tool", "tool_call_id": "call_1", "content": "the output limit cut the call"})
+    asked.ask(reply.message, {"role": "tool", "tool_call_id": "call_1", "content": reply.refused["call_1"]})
     sent = asked.provider.bodies[1]["messages"]
-    assert json.loads(sent[1]["tool_calls"][0]["function"]["arguments"]) == {"unparsed_arguments": cut}
-    assert "output limit cut the call" in sent[2]["content"]
+    assert cut in json.loads(sent[1]["tool_calls"][0]["function"]["arguments"]).values()
+    assert "limit on output tokens" in sent[2]["content"]
 
 
 def test_replies_without_calls_are_messages_that_can_be_sent_back(case: Case, client: Client) -> None:
@@ -107,11 +113,11 @@ def test_replies_without_calls_are_messages_that_can_be_sent_back(case: Case, cl
     history: list[dict[str, Any]] = []
     for _ in range(7):
         reply = asked.ask(*history)
-        assert reply.message["role"] == "assistant"
         assert isinstance(reply.message["content"], str)
-        assert "tool_calls" not in reply.message
+        assert not reply.message.get("tool_calls")
         assert reply.usage.output is not None
-        history += [reply.message, {"role": "user", "content": "call a tool"}]
+        repaired = repair(reply.message, reply.finish_reason, 1, ())
+        history += [repaired.message, {"role": "user", "content": "call a tool"}]
     replies = [message for message in history if message["role"] == "assistant"]
     assert replies[0]["content"] == "I will now optimise the kernel."
     assert replies[4]["refusal"] == "I can't help with that."
@@ -123,7 +129,7 @@ def test_request_n_is_a_prefix_of_request_n_plus_1(case: Case, client: Client) -
     asked = client([*case("B07a")["responses"], *case("B06b")["responses"], *case("B08")["responses"]])
     history: list[dict[str, Any]] = []
     for _ in range(11):
-        message = asked.ask(*history).message
+        message = asked_in_the_loop(asked, history).message
         results = [{"role": "tool", "tool_call_id": call_id, "content": "ok"} for call_id, *_ in calls_of(message)]
         history += [message, *(results or [{"role": "user", "content": "call a tool"}])]
     texts = [json.dumps(body["messages"])[:-1] for body in asked.provider.bodies]
