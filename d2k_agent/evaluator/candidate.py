@@ -24,7 +24,7 @@ import torch
 from d2k_agent.contract.frames import HEADER, write_frame
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.metering import CallMeter
-from d2k_agent.isolation import Policy, confine, toolchain_paths
+from d2k_agent.isolation import Policy, confine, skip_unreadable_packages, toolchain_paths
 
 MAX_ERROR_CHARS = 6000
 
@@ -43,7 +43,9 @@ def enter(order: dict[str, Any]) -> tuple[str, ...]:
     if order["unsafe_no_sandbox"]:
         return ("none",)
     readable, listable = toolchain_paths()
-    return confine(Policy(read=tuple(readable), write=(scratch,), list_only=tuple(listable)))
+    measures = confine(Policy(read=tuple(readable), write=(scratch,), list_only=tuple(listable)))
+    skip_unreadable_packages()
+    return measures
 
 
 def load_solution(path: str) -> types.ModuleType:

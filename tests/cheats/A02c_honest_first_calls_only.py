@@ -1,4 +1,4 @@
-# expect: incorrect rel_norm
+# expect: incorrect finite
 import torch
 import triton
 import triton.language as tl

@@ -101,9 +101,6 @@ def run(G, steps=5):
     for start in range(0, wide.size(0), 2):
         block = wide[start : start + 2]
         out[start : start + 2].copy_(_muon(block))
-    first, rest = out[:1], out.narrow(0, 1, out.size(0) - 1)
-    joined = torch.empty_like(out)
-    joined[:1] = first
-    joined[1:] = rest
-    joined = joined.mT if tall else joined
+    first = out.narrow(0, 0, out.size(0)).unsqueeze(0).squeeze(0)
+    joined = first.mT if tall else first
     return joined.to(G.device).contiguous().view_as(G)

@@ -228,3 +228,17 @@ def test_a_broken_task_is_the_tasks_fault(launcher: ProcessLauncher) -> None:
     with pytest.raises(UsageError, match=r"scaling.*reference\.py.*coefficients"):
         launcher.launch(job(HONEST, task=bundle))
     assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
+
+
+FOREIGN = {
+    "arithmetic": "def run(x, factor):\n    return scaled(x, factor / 2) * ([2.0][0])\n",
+    "hidden in a container": "def run(x, factor):\n    return [scaled(x, factor)][0].mul(1.0)\n",
+    "a cast": "def run(x, factor):\n    y = torch.empty_like(x, dtype=torch.float64)\n    y.copy_(x)\n    return scaled(x, factor)\n",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_computing_with_pytorch_is_a_violation_whoever_finds_it(launcher: ProcessLauncher, name: str) -> None:
+    verdict = launcher.launch(job(KERNEL + FOREIGN[name]))
+    assert verdict.status is VerdictStatus.RULE_VIOLATION, verdict.message
+    assert verdict.violations[0].check.startswith(("runtime.operators", "static."))
