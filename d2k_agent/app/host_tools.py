@@ -34,8 +34,8 @@ def host_tools(evaluation: Evaluation, task: Task, workspace: Path) -> dict[str,
             except (UsageError, PathError) as problem:
                 return HostAnswer("error", str(problem))
             verdict = evaluation.judge(kind, source, labels)
-            data = submission_data(source, verdict) if kind is JobKind.EVALUATE else {}
-            return HostAnswer("ok", answer_text(kind, verdict), data)
+            submitted = submission_data(source, verdict) if kind is JobKind.EVALUATE else {}
+            return HostAnswer("ok", answer_text(kind, verdict), {"outcome": verdict.status.value, **submitted})
 
         return call
 

@@ -43,7 +43,7 @@ def _outcome(report: CompileReport) -> str:
     shapes = f" at {', '.join(report.workloads)}" if report.workloads else ""
     launched = sum(1 for kernel in report.kernels if kernel.launches)
     return (
-        f"Compiles for {where}: {launched} kernel variant(s) launched by run(){shapes}. Nothing ran: this says that "
+        f"Compiles for {where}: {launched} kernel variant(s) launched by run(){shapes}. This says that "
         f"they compile and fit, not that they are right or fast."
     )
 

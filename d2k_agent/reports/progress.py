@@ -66,6 +66,11 @@ class ProgressLines:
         self._tools.append(event.name)
         if event.status != "ok":
             self._outcome = f"{event.name} {event.status}"
+        elif "outcome" in event.data:
+            # An evaluation job's own word (host tools); for a submission it is the verdict's.
+            self._outcome = str(event.data["outcome"])
+            if event.name != "submit" and self._outcome == "untimed":
+                self._outcome = "compiles"
 
     def _line(self, turn: int, ended: datetime | None) -> str:
         took = None if ended is None or self._begun is None else (ended - self._begun).total_seconds()

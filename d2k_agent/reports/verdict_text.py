@@ -72,19 +72,21 @@ def _failures(verdict: Verdict) -> Iterator[str]:
     for result in verdict.workloads:
         failed = [check for check in result.checks if not check.passed]
         for check in failed:
-            yield f"{result.label}: {check_text(check)}"
+            # A message that is the verdict's own was said above.
+            message = "" if check.message and check.message in verdict.message else check.message
+            yield f"{result.label}: {check_text(check)}" + (f": {message}" if message else "")
         if not failed and not result.status.acceptable:
             yield f"{result.label}: {result.status}" + (f", {result.message}" if result.message else "")
 
 
 def check_text(check: Check) -> str:
-    """One gate in words: what was compared, the value, the limit, the check's own message."""
+    """One gate in words: what was compared, the value, the limit."""
     head = f"{check.output} {check.gate}"
     if check.value is not None:
-        head += f" = {number(check.value)}"
+        head += f" = {number(check.value, 4)}"
     if check.limit is not None:
         head += f" (limit {number(check.limit)})"
-    return head + (f": {check.message}" if check.message else "")
+    return head
 
 
 def _measured(verdict: Verdict) -> str:

@@ -48,7 +48,7 @@ def test_products_come_first_with_their_resources_and_tile_sizes() -> None:
 
 def test_the_target_and_that_nothing_ran_are_said_first() -> None:
     first = compile_text(REPORT).splitlines()[0]
-    assert "b200 (sm_100, Triton 3.7.1)" in first and "at small, large" in first and "Nothing ran" in first
+    assert "b200 (sm_100, Triton 3.7.1)" in first and "at small, large" in first and "compile and fit" in first
 
 
 def test_each_kind_of_failure_has_its_own_opening() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from d2k_agent.contract import Measurement, VerdictStatus
-from d2k_agent.records import Measured, ModelCallInterrupted, Nudged, RunResumed
+from d2k_agent.records import Measured, ModelCallInterrupted, Nudged, RunResumed, ToolFinished, TurnClosed
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.progress import ProgressLines
-from tests.reports.events import KNOWN, SHA, a_run, a_turn, stamped
+from tests.reports.events import KNOWN, SHA, a_run, a_turn, reply, stamped
 
 
 def lines_of(events: list) -> list[str]:
@@ -34,6 +36,15 @@ def test_the_best_speedup_so_far_stays_when_a_later_one_is_slower() -> None:
     fast.insert(7, measured(1, 2.5))
     slow.insert(7, measured(2, 1.2))
     assert all("2.5x" in line for line in lines_of(stamped(*fast, *slow)))
+
+
+@pytest.mark.parametrize(("outcome", "told"), [("compile_error", "compile_error"), ("untimed", "compiles")])
+def test_a_compilation_is_told_by_its_outcome(outcome: str, told: str) -> None:
+    done = ToolFinished(
+        turn=1, index=0, call_id="c10", name="compile", status="ok", text="words", data={"outcome": outcome}
+    )
+    (line,) = lines_of(stamped(reply(1, "compile"), done, TurnClosed(turn=1, calls=1, executed=1)))
+    assert line.split()[1:3] == ["compile", told]
 
 
 def test_the_step_in_flight_is_named_and_forgotten_when_it_is_done() -> None:

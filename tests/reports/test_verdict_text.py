@@ -55,6 +55,13 @@ def test_a_check_without_a_number_says_its_message_and_no_made_up_value() -> Non
     assert "result rel_norm (limit 0.012): holds NaN" in text
 
 
+def test_what_the_verdict_says_itself_is_not_said_twice() -> None:
+    text = verdict_text(
+        verdict(VerdictStatus.INCORRECT, message="small: holds NaN", workloads=(failed("small", None),))
+    )
+    assert text.count("holds NaN") == 1 and "small: result rel_norm (limit 0.012)" in text
+
+
 def test_many_failures_are_cut_and_the_cut_is_said() -> None:
     text = verdict_text(verdict(VerdictStatus.INCORRECT, workloads=tuple(failed(f"w{i}") for i in range(40))))
     assert "28 more left out" in text
