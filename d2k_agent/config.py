@@ -177,7 +177,10 @@ def read_settings(path: Path) -> Settings:
         if key not in FILE_KEYS:
             raise UsageError(f"{path}: unknown key {key!r}; a settings file may hold {', '.join(FILE_KEYS)}")
         values[key] = _typed(path, key, value)
-    return Settings(**values)
+    try:
+        return Settings(**values)
+    except UsageError as problem:
+        raise UsageError(f"{path}: {problem}") from None
 
 
 def _typed(path: Path, key: str, value: Any) -> Any:

@@ -33,6 +33,7 @@ def test_a_configuration_survives_json() -> None:
         ("turns = 'many'", "turns must be a whole number, not 'many'"),
         ("turns = true", "turns must be a whole number"),
         ("unsafe_no_sandbox = true", "unknown key 'unsafe_no_sandbox'"),
+        ("target = 'a100'", "target 'a100' does not exist; choose one of b200"),
         ("model = ", "is no TOML"),
     ],
 )

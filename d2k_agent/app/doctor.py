@@ -16,7 +16,7 @@ from typing import Any
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
-from d2k_agent.reports.health import Finding
+from d2k_agent.reports.health import Finding, can_solve
 from d2k_agent.reports.tables import size
 
 CONTROLLER_PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "pydantic", "litellm")
@@ -28,9 +28,12 @@ PROBE_S = 120.0
 
 def examine(around: Surroundings) -> list[Finding]:
     """Every finding, in the order in which a reader would fix them. Takes some seconds: torch is loaded once."""
+    system = system_findings(platform.system(), platform.release())
+    if not can_solve(system):
+        return system
     settings, findings = _settings(around)
     return [
-        *system_findings(platform.system(), platform.release()),
+        *system,
         *findings,
         *_packages(),
         *_evaluator(around, settings),

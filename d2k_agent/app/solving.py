@@ -34,6 +34,7 @@ def solve(
 
     Raises UsageError before anything is written, MachineError or ModelError (naming the way to resume) later.
     """
+    require_linux(platform.system())
     from d2k_agent.catalog import find_task, parse_levels
 
     settings = around.settings(command_line)
@@ -45,6 +46,7 @@ def solve(
 
 def replay(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
     """A new run in which the replies that the run `name` recorded drive the real loop again."""
+    require_linux(platform.system())
     from d2k_agent.catalog import find_task
 
     settings = around.settings(command_line)
@@ -65,6 +67,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
 
     Raises UsageError for one that is over, that is being driven, or whose circumstances have changed.
     """
+    require_linux(platform.system())
     from d2k_agent.catalog import find_task
     from d2k_agent.records import read_trace
 
@@ -88,6 +91,15 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
     watcher.past(trace.events)
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+
+
+def require_linux(system: str) -> None:
+    """Raise MachineError on any other system; `system` as platform.system() names it."""
+    if system != "Linux":
+        raise MachineError(
+            f"{system} is not supported, since the Linux kernel confines tools and candidates; nothing was started: use "
+            "a Linux machine, container or virtual machine"
+        )
 
 
 def require_isolation(isolation: Isolation, unsafe_no_sandbox: bool) -> Isolation:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.app.doctor import isolation_findings, system_findings
-from d2k_agent.app.solving import require_isolation
+from d2k_agent.app.solving import require_isolation, require_linux
 from d2k_agent.errors import MachineError
 from d2k_agent.reports.health import can_solve
 from d2k_agent.sandbox import Isolation
@@ -56,6 +56,9 @@ def test_an_evaluator_that_does_not_start_is_named_and_solve_cannot_run(tmp_path
 def test_another_system_than_linux_cannot_solve() -> None:
     findings = system_findings("Darwin", "25.0")
     assert not can_solve(findings) and "use Linux" in findings[0].advice
+    with pytest.raises(MachineError, match=r"Darwin is not supported.*use a Linux machine"):
+        require_linux("Darwin")
+    require_linux("Linux")
 
 
 @pytest.mark.parametrize(
