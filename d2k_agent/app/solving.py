@@ -97,8 +97,8 @@ def require_linux(system: str) -> None:
     """Raise MachineError on any other system; `system` as platform.system() names it."""
     if system != "Linux":
         raise MachineError(
-            f"{system} is not supported, since the Linux kernel confines tools and candidates; nothing was started: use "
-            "a Linux machine, container or virtual machine"
+            f"{system} is not supported, since the Linux kernel confines tools and candidates, so nothing was started; "
+            "use a Linux machine, container or virtual machine"
         )
 
 
