@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import platform
+import sys
 from typing import Any
 
 
@@ -16,7 +17,7 @@ def version(module: str) -> str | None:
     """The version of an importable module; None where importing it fails, for whatever reason of its own."""
     try:
         return str(importlib.import_module(module).__version__)
-    except Exception:  # a broken installation raises what it likes, and every case of it means "not usable"
+    except Exception:  # noqa: BLE001 - a broken installation raises what it likes; all of it means "not usable"
         return None
 
 
@@ -24,13 +25,13 @@ def tools() -> dict[str, str | None]:
     """Paths of the binaries that come with Triton."""
     try:
         from triton import knobs
-    except Exception:  # as in version()
+    except Exception:  # noqa: BLE001 - as in version()
         return {"ptxas": None, "cuobjdump": None}
     found = {}
     for name in ("ptxas", "cuobjdump"):
         try:
             path = str(getattr(knobs.nvidia, name).path)
-        except Exception:  # the knob raises RuntimeError or AttributeError, depending on the version
+        except (AttributeError, RuntimeError):  # which of them depends on the version
             path = ""
         found[name] = path if os.path.exists(path) else None
     return found
@@ -40,7 +41,7 @@ def gpus() -> list[str]:
     """Names of the GPUs that torch can use."""
     try:
         import torch
-    except Exception:  # as in version()
+    except Exception:  # noqa: BLE001 - as in version()
         return []
     return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
 
@@ -49,7 +50,7 @@ def interpreter() -> bool:
     """True when Triton can interpret kernels here: it needs numpy."""
     try:
         import triton.runtime.interpreter  # noqa: F401
-    except Exception:  # as in version()
+    except Exception:  # noqa: BLE001 - as in version()
         return False
     return True
 
@@ -68,4 +69,4 @@ def capabilities() -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(capabilities()))
+    sys.stdout.write(json.dumps(capabilities()) + "\n")
