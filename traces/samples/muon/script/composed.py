@@ -24,31 +24,31 @@ CHUNK = 4096
 
 
 @triton.jit
-def square_sums(g_ptr, sums_ptr, size, PARTS: tl.constexpr, CHUNK: tl.constexpr):
+def square_sums(g_ptr, sums_ptr, SIZE: tl.constexpr, PARTS: tl.constexpr, CHUNK: tl.constexpr):
     """Each program adds up the squares of every PARTS-th chunk of one matrix."""
     part = tl.program_id(0)
     matrix = tl.program_id(1)
-    g_ptr += matrix.to(tl.int64) * size
+    g_ptr += matrix.to(tl.int64) * SIZE
     total = tl.zeros((CHUNK,), dtype=tl.float32)
-    for start in range(0, size, PARTS * CHUNK):
+    for start in range(0, SIZE, PARTS * CHUNK):
         at = start + part * CHUNK + tl.arange(0, CHUNK)
-        g = tl.load(g_ptr + at, mask=at < size, other=0.0).to(tl.float32)
+        g = tl.load(g_ptr + at, mask=at < SIZE, other=0.0).to(tl.float32)
         total += g * g
     tl.store(sums_ptr + matrix * PARTS + part, tl.sum(total, axis=0))
 
 
 @triton.jit
 def scale_to_unit_norm(
-    g_ptr, sums_ptr, x_ptr, size, PARTS: tl.constexpr, PARTS_PADDED: tl.constexpr, CHUNK: tl.constexpr
+    g_ptr, sums_ptr, x_ptr, SIZE: tl.constexpr, PARTS: tl.constexpr, PARTS_PADDED: tl.constexpr, CHUNK: tl.constexpr
 ):
     matrix = tl.program_id(1)
     part = tl.arange(0, PARTS_PADDED)
     sums = tl.load(sums_ptr + matrix * PARTS + part, mask=part < PARTS, other=0.0)
     norm = tl.sqrt(tl.sum(sums, axis=0)) + 1e-7
     at = tl.program_id(0) * CHUNK + tl.arange(0, CHUNK)
-    base = matrix.to(tl.int64) * size
-    g = tl.load(g_ptr + base + at, mask=at < size, other=0.0).to(tl.float32)
-    tl.store(x_ptr + base + at, (g / norm).to(tl.float16), mask=at < size)
+    base = matrix.to(tl.int64) * SIZE
+    g = tl.load(g_ptr + base + at, mask=at < SIZE, other=0.0).to(tl.float32)
+    tl.store(x_ptr + base + at, (g / norm).to(tl.float16), mask=at < SIZE)
 
 
 @triton.jit
@@ -185,9 +185,9 @@ def run(G, steps=5):
     result = torch.empty(g.shape, dtype=G.dtype, device=G.device)
     r, p, q, spare = (torch.empty((batch, rows, rows), dtype=torch.float16, device=G.device) for _ in range(4))
 
-    square_sums[(parts, batch)](g, sums, size=size, PARTS=parts, CHUNK=CHUNK)
+    square_sums[(parts, batch)](g, sums, SIZE=size, PARTS=parts, CHUNK=CHUNK)
     scale_to_unit_norm[(triton.cdiv(size, CHUNK), batch)](
-        g, sums, x, size=size, PARTS=parts, PARTS_PADDED=triton.next_power_of_2(parts), CHUNK=CHUNK
+        g, sums, x, SIZE=size, PARTS=parts, PARTS_PADDED=triton.next_power_of_2(parts), CHUNK=CHUNK
     )
     for segment, target in zip(SEGMENTS, (x_committed, result)):
         symmetric(x, x, r, gram=True)
