@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.catalog import find_task, samples_dir, tools_dir
+from d2k_agent.catalog import samples_dir, tools_dir
 from d2k_agent.evaluator.rules import check_rules
 from d2k_agent.models import ScriptedModel, load_script, script_name
 from d2k_agent.records import ModelReplied, ToolFinished, Trace, VerdictReached, read_trace
