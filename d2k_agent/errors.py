@@ -11,6 +11,8 @@
 A wrong kernel is a Verdict, a wrong tool call is a ToolResult, a spent budget is a StopReason: none is raised.
 """
 
+from __future__ import annotations
+
 
 class D2KError(Exception):
     """An error with a sentence for the operator and an exit status for the shell."""

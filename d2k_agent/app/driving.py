@@ -71,9 +71,11 @@ class Assembly:
     def drive(self, run: RunFolder) -> Finished:
         """Drive the run to its end. Every error, and Interrupted for Ctrl-C, says how to go on."""
         from d2k_agent.agent import run_agent
+        from d2k_agent.isolation import hide_process
         from d2k_agent.models import compare
         from d2k_agent.records import read_trace
 
+        hide_process()  # this process holds the keys: its memory and environment are nobody else's to read
         self.watcher.note(f"run folder {run.path}")
         config = self.config
         wishes = dataclasses.replace(
@@ -125,5 +127,6 @@ def _limited(spec: ToolSpec, limits: ToolLimits) -> ToolSpec:
 
 def _python_roots() -> dict[str, str]:
     """The folders of this interpreter and its packages, which a recorded text calls <python>."""
-    folders = (sys.prefix, sys.base_prefix)
-    return dict.fromkeys([*folders, *map(os.path.realpath, folders)], "<python>")
+    folders = {path for prefix in (sys.prefix, sys.base_prefix) for path in (prefix, os.path.realpath(prefix))}
+    # A system interpreter lives among everything else: /usr/bin/cc is no part of it.
+    return dict.fromkeys(sorted(folders - {"/usr", "/usr/local", "/"}), "<python>")

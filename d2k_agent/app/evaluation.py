@@ -6,7 +6,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
@@ -60,9 +60,7 @@ class Evaluation:
         self._device = device
         self._unsafe = unsafe
 
-    def judge(
-        self, kind: JobKind, candidate: str, workloads: Sequence[str] = (), options: dict[str, Any] | None = None
-    ) -> Verdict:
+    def judge(self, kind: JobKind, candidate: str, workloads: Sequence[str] = ()) -> Verdict:
         """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had."""
         job = EvaluatorJob(
             kind=kind,
@@ -73,7 +71,6 @@ class Evaluation:
             device=self._device,
             workloads=tuple(workloads),
             unsafe_no_sandbox=self._unsafe,
-            options=options or {},
         )
         return self._launcher.launch(job)
 

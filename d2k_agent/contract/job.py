@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any
 
 
 class JobKind(enum.StrEnum):
@@ -57,7 +56,8 @@ class EvaluatorJob:
     """One candidate, one task, what to do and within which bounds.
 
     `workloads` names registered labels; empty means all. `seed` is 64 hexadecimal digits from a secret source: it
-    travels over stdin and reaches the supervisor alone. `options` are the extra arguments of a kind, JSON scalars.
+    travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
+    command line offers it.
     """
 
     kind: JobKind
@@ -70,7 +70,7 @@ class EvaluatorJob:
     ranks: int = 1
     limits: Limits = field(default_factory=Limits)
     unsafe_no_sandbox: bool = False
-    options: dict[str, Any] = field(default_factory=dict)
+    static_rules: bool = True
 
     def __post_init__(self) -> None:
         if self.ranks < 1:

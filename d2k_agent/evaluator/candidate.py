@@ -27,12 +27,18 @@ from d2k_agent.evaluator.metering import CallMeter
 from d2k_agent.isolation import Policy, confine, skip_unreadable_packages, toolchain_paths
 
 MAX_ERROR_CHARS = 6000
+_ENVIRONMENT = {
+    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CC"),
+    *("OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "TRITON_INTERPRET"),
+}
 
 
 def enter(order: dict[str, Any]) -> tuple[str, ...]:
     """Confine the calling process to its scratch folder and the toolchain; return the measures applied."""
     scratch = str(order["scratch"])
     os.chdir(scratch)
+    for name in set(os.environ) - _ENVIRONMENT:
+        del os.environ[name]
     for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME"):
         os.environ[name] = scratch
     os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")

@@ -81,7 +81,9 @@ class _Case:
         self._isolation = "none"
 
     def verdict(self) -> Verdict:
-        steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static), ("compile", self._compile)]
+        steps: list[tuple[str, Callable[[], Verdict | None]]] = [("compile", self._compile)]
+        if self._job.static_rules:
+            steps.insert(0, ("static", self._static))
         if self._job.kind is JobKind.EVALUATE:
             steps += [
                 ("correctness", self._correctness),

@@ -60,7 +60,9 @@ def _step_text(event: Event) -> str:
         case "measured":
             return f"turn {event.turn}: {event.sha256[:12]} speedup {number(event.times.geomean_speedup)}"
         case "evaluation_took":
-            return f"turn {event.turn}: evaluated in {seconds(sum(event.seconds.values()))}"
+            # The report's own seconds are a part of the step "compile".
+            took = sum(value for step, value in event.seconds.items() if step != "compile_report")
+            return f"turn {event.turn}: evaluated in {seconds(took)}"
         case "turn_closed":
             return f"turn {event.turn} closed: {event.calls} calls, {event.executed} run"
         case "selection_made":

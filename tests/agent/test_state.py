@@ -115,7 +115,7 @@ class Plain:
         True,
         StopReason.TURN_LIMIT,
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_value_that_a_checkpoint_would_change_is_named(value: Any) -> None:
     with pytest.raises(TypeError, match="node close_turn set stop to"):

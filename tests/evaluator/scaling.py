@@ -8,12 +8,6 @@ from typing import Any
 
 from d2k_agent.contract import EvaluatorJob, JobKind, Limits, TaskBundle
 
-RUNTIME_RULES = """
-[modules]
-allow = ["os", "sys", "time", "threading", "subprocess", "ctypes", "signal", "socket", "gc"]
-"""
-"""Modules that a real task forbids: with them a test reaches what stands behind the static rules."""
-
 KERNEL = """
 import torch
 import triton
@@ -62,7 +56,7 @@ def copy_budget_bytes(workload):
 """
 
 
-def task(rules: str = "", **changes: str) -> TaskBundle:
+def task(**changes: str) -> TaskBundle:
     """The task's files; `changes` replaces public files by name (dots as underscores)."""
     public = {
         "config.json": json.dumps({"workloads": [{"label": "large", "n": 1 << 20}]}),
@@ -83,16 +77,16 @@ def task(rules: str = "", **changes: str) -> TaskBundle:
             }
         ),
         "check.py": _CHECK,
-        "rules.toml": rules,
+        "rules.toml": "",
     }
     return TaskBundle("scaling", public, hidden)
 
 
-def job(candidate: str, rules: str = RUNTIME_RULES, limits: Limits | None = None, **changes: Any) -> EvaluatorJob:
+def job(candidate: str, limits: Limits | None = None, **changes: Any) -> EvaluatorJob:
     """A job on the task with a fresh seed."""
     return EvaluatorJob(
         kind=changes.pop("kind", JobKind.EVALUATE),
-        task=changes.pop("task", None) or task(rules),
+        task=changes.pop("task", None) or task(),
         candidate=candidate,
         seed=secrets.token_hex(32),
         target="b200",

@@ -95,7 +95,7 @@ def test_a_command_that_is_not_there_says_so(box: Sandbox) -> None:
         "../events.jsonl",
         "/etc/shadow",
         "/root/.netrc",
-        f"/proc/{os.getpid()}/environ",
+        pytest.param(f"/proc/{os.getpid()}/environ", id="environment of this process"),
     ],
 )
 def test_nothing_outside_the_workspace_can_be_read(box: Sandbox, outside: str) -> None:

@@ -51,7 +51,7 @@ class CandidateSource:
 
     def portable(self, text: str) -> str:
         """`text` without the folders of this machine."""
-        return re.sub(r"(?<![^\s'\"(])/\S*/", "", text.replace(self.path, "solution.py"))
+        return re.sub(r"(?<![^\s'\"(])/[^\s/]\S*/", "", text.replace(self.path, "solution.py"))
 
 
 def describe(problem: BaseException, source: CandidateSource, request: Request | None, target: Target) -> Failure:

@@ -1,0 +1,67 @@
+"""Every command in the documents: untagged blocks are run, tagged ones are parsed by the real command line.
+
+A block's tag follows its language: needs-key, needs-gpu or needs-host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.cli.entry import build_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "tools/README.md", "traces/README.md")
+BLOCK = re.compile(r"^```bash *(?P<tag>\S*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+TAGS = ("needs-key", "needs-gpu", "needs-host")
+
+
+def commands(run: bool) -> list[str]:
+    """Command lines of the documents: those to run, or those to parse."""
+    found = []
+    for document in DOCUMENTS:
+        for block in BLOCK.finditer((ROOT / document).read_text(encoding="utf-8")):
+            assert block["tag"] in ("", *TAGS), f"{document}: unknown tag {block['tag']}"
+            if (block["tag"] == "") is run:
+                found += [line for line in block["text"].splitlines() if line.strip() and not line.startswith("#")]
+    return found
+
+
+@pytest.mark.parametrize("line", commands(run=True))
+def test_a_command_without_a_tag_runs(line: str, tmp_path: Path) -> None:
+    for name in ("tasks", "guidance"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    environment = dict(os.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    done = subprocess.run(
+        ["bash", "-ec", line], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("line", commands(run=False))
+def test_a_tagged_command_parses(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        return
+    assert words[0] == "d2k-agent", f"a documented command that nothing checks: {line}"
+    assert callable(build_parser().parse_args(words[1:]).run)
+
+
+def test_the_documents_show_commands_of_both_kinds() -> None:
+    assert len(commands(run=True)) >= 5
+    assert len(commands(run=False)) >= 5
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in DOCUMENTS:
+        path = ROOT / document
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{document}: {target}"
