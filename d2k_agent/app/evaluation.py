@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import secrets
 from collections.abc import Sequence
@@ -10,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
-from d2k_agent.contract import EvaluatorJob, JobKind, Verdict
-from d2k_agent.errors import UsageError
+from d2k_agent.contract import EvaluatorJob, JobKind, Verdict, VerdictStatus
+from d2k_agent.errors import EvaluatorError, UsageError
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
@@ -55,6 +56,7 @@ class Evaluation:
 
     def __init__(self, launcher: Launcher, task: Task, *, target: str | None, device: str, unsafe: bool) -> None:
         self._launcher = launcher
+        self._task = task
         self._bundle = task.bundle()
         self._target = target
         self._device = device
@@ -72,7 +74,26 @@ class Evaluation:
             workloads=tuple(workloads),
             unsafe_no_sandbox=self._unsafe,
         )
-        return self._launcher.launch(job)
+        try:
+            return self._launcher.launch(job)
+        except EvaluatorError as death:
+            return self._blame(job, death)
+
+    def _blame(self, job: EvaluatorJob, death: EvaluatorError) -> Verdict:
+        """Whose fault it is when one candidate ended the evaluator twice: a baseline that passes tells."""
+        baseline = self._task.baseline_text()
+        if baseline is None or baseline == job.candidate:
+            raise death
+        check = dataclasses.replace(job, candidate=baseline, seed=secrets.token_hex(32))
+        verdict = self._launcher.launch(check)
+        if not verdict.status.acceptable:
+            raise death
+        return Verdict(
+            VerdictStatus.RUNTIME_ERROR,
+            job.candidate_sha256,
+            f"the evaluator died of this candidate twice, and judges the task's baseline without fault ({death})",
+            verdict.environment,
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -74,6 +74,11 @@ class Task:
             raise UsageError(f"{path}: {wrong[0]}")
         return guidance
 
+    def baseline_text(self) -> str | None:
+        """The source of the task's baseline, for judging with; None where the task has none. Never staged."""
+        path = None if self.guidance is None else self.guidance / "baseline.py"
+        return read_text(path) if path is not None and path.is_file() else None
+
 
 def load_task(folder: Path, guidance: Path | None) -> Task:
     """Read a task's folder. Raises UsageError naming file and line of what is wrong."""
