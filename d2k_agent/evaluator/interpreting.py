@@ -5,12 +5,13 @@ What an interpreted kernel computes is not changed here (numerics does that).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 from triton import language as tl
 from triton.runtime import interpreter
 
@@ -22,15 +23,37 @@ def prepare() -> None:
 
 
 def _suspend_meters() -> None:
-    """What a kernel does with PyTorch inside is the interpreter's doing, not run()'s: no meter sees it."""
+    """What a kernel does with PyTorch inside is the interpreter's doing, not run()'s: no meter sees it.
+
+    A launch also calls functions of run()'s side, the grid and the hooks before a run: these stay metered.
+    """
     launch: Callable[..., Any] = interpreter.GridExecutor.__call__
 
     @functools.wraps(launch)
-    def unmetered(*args: Any, **kwargs: Any) -> Any:
-        with _disable_current_modes():
-            return launch(*args, **kwargs)
+    def unmetered(executor: Any, *args: Any, **kwargs: Any) -> Any:
+        modes = _get_current_dispatch_mode_stack()
+        grid, hooks = executor.grid, executor.pre_run_hooks
+        executor.grid = _under(modes, grid) if callable(grid) else grid
+        executor.pre_run_hooks = [_under(modes, hook) for hook in hooks]
+        try:
+            with _disable_current_modes():
+                return launch(executor, *args, **kwargs)
+        finally:
+            executor.grid, executor.pre_run_hooks = grid, hooks
 
     interpreter.GridExecutor.__call__ = unmetered
+
+
+def _under(modes: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, called with these dispatch modes on."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(mode)
+            return function(*args, **kwargs)
+
+    return called
 
 
 def _remember_builtins() -> None:

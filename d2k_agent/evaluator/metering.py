@@ -20,7 +20,7 @@ _ALLOCATIONS = {
 _VIEWS = {
     *("view", "_unsafe_view", "reshape", "_reshape_alias", "as_strided", "alias", "detach", "lift_fresh"),
     *("t", "transpose", "permute", "expand", "squeeze", "unsqueeze", "slice", "select", "narrow", "diagonal", "unfold"),
-    *("split", "split_with_sizes", "unbind", "chunk", "set_", "_local_scalar_dense"),
+    *("split", "split_with_sizes", "unbind", "chunk", "set_"),
 }
 _GLUE = _COPIES | _ALLOCATIONS | _VIEWS
 
@@ -29,7 +29,8 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     """Counts while active. Storages that already existed (the inputs) do not count.
 
     `peak_bytes` is the most bytes of new storages alive at one time, outputs included; `copied_bytes` the bytes that
-    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel.
+    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel, or a
+    value read on the host (`_local_scalar_dense`), with which Python could compute what kernels should.
     """
 
     def __init__(self) -> None:
