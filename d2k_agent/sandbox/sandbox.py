@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import shutil
+import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,7 +109,7 @@ class Sandbox:
         try:
             return run_supervised(plan, stdin, limit_s, output_bytes)
         finally:
-            self._empty_scratch(make=False)
+            self._empty_scratch(make=False)  # opens the workspace again, too: the host reads it between calls
 
     @functools.cached_property
     def _toolchain(self) -> Toolchain:
@@ -150,15 +151,25 @@ class Sandbox:
 
     def _empty_scratch(self, make: bool = True) -> None:
         """Where there is no private /tmp, temporary files lie in a folder of the workspace, emptied around a call."""
+        _reopen(self.workspace)
         if self.isolation.kind == "bubblewrap":
             return
         scratch = self.workspace / _SCRATCH
         if scratch.is_symlink() or scratch.is_file():
             scratch.unlink()
+        if scratch.is_dir():
+            _reopen(scratch)
         shutil.rmtree(scratch, ignore_errors=True)  # a command may have made files here that cannot be removed
         if make:
             with contextlib.suppress(FileExistsError):
                 scratch.mkdir()
+
+
+def _reopen(folder: Path) -> None:
+    """Give `folder` back to its owner: a command may have closed it (chmod 000), and no later one could start in it."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        folder.chmod(mode | stat.S_IRWXU)
 
 
 def gpu_devices() -> tuple[str, ...]:
