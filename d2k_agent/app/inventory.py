@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
-from d2k_agent.errors import MachineError, UsageError
+from d2k_agent.errors import D2KError, UsageError
 from d2k_agent.reports.runs import RunSummary
 
 if TYPE_CHECKING:
@@ -42,27 +45,46 @@ def find_run(around: Surroundings, settings: Settings, name: str) -> RunFolder:
 
 
 def list_runs(around: Surroundings, command_line: Settings) -> list[RunSummary]:
-    """Every run in the runs folder, by name (and so by time)."""
+    """Every run in the runs folder, by name (and so by time). One that cannot be read is listed as damaged."""
     from d2k_agent.records import RunFolder
 
     folder = around.runs_folder(around.settings(command_line))
     runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
-    return [_summary(run) for run in runs if run.exists]
+    return [_summary(run) for run in runs if run.exists or _closed(run.path)]
+
+
+def _closed(path: Path) -> bool:
+    """True for a folder into which this user cannot look."""
+    return os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK)
+
+
+def _size(folder: Path) -> int | None:
+    """Bytes in `folder`, None where a part of it cannot be read. A live run's files come and go meanwhile."""
+    failures: list[OSError] = []
+    used = 0
+    for parent, _, names in os.walk(folder, onerror=failures.append):
+        for name in names:
+            try:
+                used += os.lstat(os.path.join(parent, name)).st_size
+            except OSError as error:
+                failures.append(error)
+    return used if all(isinstance(error, FileNotFoundError) for error in failures) else None
 
 
 def _summary(run: RunFolder) -> RunSummary:
     from d2k_agent.records import read_trace
 
-    used = sum(path.lstat().st_size for path in run.path.rglob("*") if path.is_file())
+    used = _size(run.path)
     try:
         trace = read_trace(run.path)
-    except MachineError:
+        driven = run.driver() is not None
+    except (D2KError, OSError):  # a line of the list says so; the other runs are listed all the same
         return RunSummary(run.path.name, str(run.path), "damaged", None, None, None, None, used)
     finished = trace.finished
     if finished is not None:
         outcome = finished.stop_reason.value
     else:
-        outcome = "running" if run.driver() else "interrupted"
+        outcome = "running" if driven else "interrupted"
     config = trace.run.config
     return RunSummary(
         run.path.name, str(run.path), outcome, trace.turns, config.model, trace.run.task_slug, config.levels, used
@@ -70,14 +92,38 @@ def _summary(run: RunFolder) -> RunSummary:
 
 
 def remove(around: Surroundings, name: str, command_line: Settings) -> Path:
-    """Remove a run's folder. Raises UsageError for a run that is being driven."""
+    """Remove a run's folder, also what its agent closed. Raises UsageError for a run that is being driven.
+
+    What cannot be removed raises OSError, and the run can be named again: run.json goes last.
+    """
     run = find_run(around, around.settings(command_line), name)
     driver = run.driver()
     if driver is not None:
-        raise UsageError(f"{run.path.name} is running (process {driver.pid}); end it first: `d2k-agent stop {name}`")
+        raise UsageError(f"{run.path.name} is running (process {driver.pid}); end it first: `{_command('stop', name)}`")
     with run.drive():
-        shutil.rmtree(run.path)
+        _open_up(run.path)
+        for entry in sorted(run.path.iterdir(), key=lambda entry: entry == run.run_json):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        run.path.rmdir()
     return run.path
+
+
+def _open_up(folder: Path) -> None:
+    """Let the owner into `folder` and every folder below it, so that it can be emptied."""
+    os.chmod(folder, os.stat(folder).st_mode | stat.S_IRWXU)
+    for parent, names, _ in os.walk(folder):
+        for name in names:
+            path = os.path.join(parent, name)
+            if not os.path.islink(path):
+                # Set before the walk goes into it.
+                os.chmod(path, os.lstat(path).st_mode | stat.S_IRWXU)
+
+
+def _command(verb: str, name: str) -> str:
+    return f"d2k-agent {verb} {shlex.quote(name)}"
 
 
 def stop(around: Surroundings, name: str, command_line: Settings) -> str:

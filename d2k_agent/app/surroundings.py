@@ -37,7 +37,7 @@ class Surroundings:
     def settings_file(self) -> Path | None:
         """The settings file that holds here: this folder's, else the user's, else None."""
         for candidate in (self.folder / SETTINGS_FILE, self.config_home / "d2k-agent" / SETTINGS_FILE):
-            if candidate.is_file():
+            if os.path.isfile(candidate):  # Path.is_file raises where a folder cannot be searched
                 return candidate
         return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,27 +24,26 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _NO_SPACE:
-            raise MachineError(
-                f"no space is left to write {path}; free some (or raise the quota), then resume the run"
-            ) from error
-        raise MachineError(f"{path} cannot be written ({error.strerror}); correct that, then resume the run") from error
+            raise MachineError(f"no space is left to write {path}; free some (or raise the quota)") from error
+        raise MachineError(f"{path} cannot be written ({error.strerror}); correct that") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Replace `path` by `data`: after a crash at any moment the file is the old one or the new one, whole.
 
-    Raises MachineError where the disk refuses.
+    Others may read it as far as the umask lets them. Raises MachineError where the disk refuses.
     """
     with writing(path):
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except OSError:
-            os.unlink(temporary)
+        except BaseException:  # Ctrl-C too must not leave half a file behind
+            temporary.unlink(missing_ok=True)
             raise
         sync_folder(path.parent)
 

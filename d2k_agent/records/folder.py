@@ -9,6 +9,8 @@ stop                present when somebody asked the run to end
 from __future__ import annotations
 
 import hashlib
+import os
+import shlex
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -38,7 +40,8 @@ class RunFolder:
         """Make the folder of a new run. Raises UsageError when there is a run already."""
         folder = cls(path)
         if folder.run_json.exists():
-            raise UsageError(f"{path} holds a run already; resume it with `d2k-agent resume {path}`, or name another")
+            command = f"d2k-agent resume {shlex.quote(str(path))}"
+            raise UsageError(f"{path} holds a run already; resume it with `{command}`, or name another")
         with writing(path):
             folder.workspace.mkdir(parents=True, exist_ok=True)
             folder.candidates.mkdir(exist_ok=True)
@@ -48,7 +51,7 @@ class RunFolder:
     @property
     def exists(self) -> bool:
         """True when a run lies here."""
-        return self.run_json.is_file()
+        return os.path.isfile(self.run_json)  # Path.is_file raises where a folder cannot be searched
 
     def read_record(self) -> RunRecord:
         """run.json. Raises UsageError when this is no run's folder, MachineError when the file is damaged."""
@@ -80,6 +83,14 @@ class RunFolder:
     def stop_requested(self) -> bool:
         """True when somebody asked the run to end."""
         return self._stop.exists()
+
+    def withdraw_stop(self) -> bool:
+        """Take back a request that no driver has obeyed; True when there was one."""
+        try:
+            self._stop.unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def store_candidate(self, source: str) -> str:
         """Keep a candidate's text, once, and return its sha256."""

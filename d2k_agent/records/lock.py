@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -70,6 +71,5 @@ def _read(handle: int) -> Driver | None:
 
 def _refusal(run: Path, driver: Driver | None) -> str:
     who = f"process {driver.pid}, since {driver.started}" if driver else "another process"
-    return (
-        f"{run} is driven by {who}; wait for it, or end it with `d2k-agent stop {run.name}`, before you resume the run"
-    )
+    stop = f"d2k-agent stop {shlex.quote(run.name)}"
+    return f"{run} is driven by {who}; wait for it, or end it with `{stop}`, before you resume the run"

@@ -20,7 +20,7 @@ class RunSummary:
     model: str | None
     task: str | None
     levels: tuple[str, ...] | None
-    bytes: int
+    bytes: int | None
 
     def data(self) -> dict[str, Any]:
         """The summary as a JSON object."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from d2k_agent.config import ModelOptions, RunConfig
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.records import EventLog, Nudged, RunFolder, RunRecord, read_trace
+from d2k_agent.records.files import write_atomically
 
 ROOT = Path(__file__).parents[2]
 CONFIG = RunConfig(
@@ -128,3 +130,16 @@ def test_a_stop_request_is_seen(tmp_path: Path) -> None:
     run.request_stop()
 
     assert RunFolder(run.path).stop_requested()
+
+
+def test_files_are_as_open_as_the_umask_lets_them_and_whatever_ends_a_write_leaves_no_half(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "r", record())
+    name = run.store_candidate("def run(): ...\n")
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in (run.run_json, run.candidates / f"{name}.py"):
+        assert path.stat().st_mode & 0o777 == 0o644 & ~umask
+
+    with pytest.raises(TypeError):
+        write_atomically(run.run_json, None)  # type: ignore[arg-type]
+    assert {path.name for path in run.path.iterdir()} == {"run.json", "workspace", "candidates"}
