@@ -15,9 +15,13 @@ from __future__ import annotations
 
 
 class D2KError(Exception):
-    """An error with a sentence for the operator and an exit status for the shell."""
+    """An error with a sentence for the operator and an exit status for the shell.
+
+    `unknown_attempts` counts attempts of a model call that the provider may have billed although no answer came.
+    """
 
     exit_status = 3
+    unknown_attempts = 0
 
 
 class UsageError(D2KError):
@@ -36,6 +40,10 @@ class EvaluatorError(MachineError):
 
 class ModelError(D2KError):
     """The model could not be asked. The run can be resumed."""
+
+    def __init__(self, message: str, unknown_attempts: int = 0) -> None:
+        super().__init__(message)
+        self.unknown_attempts = unknown_attempts
 
 
 class ContextOverflow(ModelError):

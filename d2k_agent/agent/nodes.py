@@ -15,7 +15,7 @@ from d2k_agent.agent.replies import CALLS_PER_REPLY, RequestedCall, plain_json, 
 from d2k_agent.agent.selection import select as choose
 from d2k_agent.agent.state import NUDGES_IN_A_ROW, State, Way
 from d2k_agent.agent.submitting import CANDIDATE, VERDICT, record_submission
-from d2k_agent.errors import ContextOverflow, ModelError, ScriptEnded
+from d2k_agent.errors import ContextOverflow, D2KError, ModelError, ScriptEnded, UsageError
 from d2k_agent.models import ModelReply
 from d2k_agent.records import (
     ConversationStarted,
@@ -64,10 +64,16 @@ def call_model(state: State, parts: Parts) -> Way:
         try:
             _ask(parts, number, state["turn"] + 1)
         except (ContextOverflow, ScriptEnded) as ending:
-            parts.journal.append(ModelCallFailed(call=number, reason=str(ending), may_be_billed=False))
+            parts.journal.append(_failed(number, ending))
             return Way("select", {"stop": str(_ENDINGS[type(ending)])})
+        except UsageError as error:
+            parts.journal.append(_failed(number, error))
+            if number == 1:
+                raise
+            # A key that worked and was revoked since: the run began, and nothing of it is lost.
+            raise ModelError(f"{error}; then resume the run", error.unknown_attempts) from error
         except ModelError as error:
-            parts.journal.append(ModelCallFailed(call=number, reason=str(error), may_be_billed=True))
+            parts.journal.append(_failed(number, error))
             raise
     calls = parts.journal.requested(number)
     if not calls:
@@ -81,6 +87,11 @@ def _ask(parts: Parts, number: int, turn: int) -> None:
     journal.append(*before, ModelCallStarted(call=number, turn=turn), durable=False)
     reply = parts.model.complete(tuple(journal.messages), tuple(journal.tools or ()))
     journal.append(_replied(reply, number, turn, journal.call_ids))
+
+
+def _failed(number: int, error: D2KError) -> ModelCallFailed:
+    unknown = error.unknown_attempts
+    return ModelCallFailed(call=number, reason=str(error), may_be_billed=unknown > 0, unknown_attempts=unknown)
 
 
 def _replied(reply: ModelReply, number: int, turn: int, taken: set[str]) -> ModelReplied:

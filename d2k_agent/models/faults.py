@@ -57,7 +57,7 @@ class Judge:
         if status in (400, 422) and _TOO_LONG.search(text):
             return self._too_long(text)
         if status == 402 or (status in (400, 429) and _NO_CREDIT.search(f"{text} {getattr(error, 'body', '')}")):
-            return UsageError(f"the account for {self.model} has no credit left ({text}); add some and resume the run")
+            return UsageError(f"the account for {self.model} has no credit left ({text}); add some")
         if status in (401, 403, 404):
             return self._refused(status, text)
         if type(error).__name__ == "UnsupportedParamsError":
@@ -65,7 +65,10 @@ class Judge:
         if status in (408, 409, 425, 429) or (isinstance(status, int) and status >= 500):
             return Passing(self._reason(status, error, text), _asked_wait_s(error), _maybe_billed(error, status))
         kind = type(error).__name__
-        return ModelError(f"{self.model} could not be asked ({kind}: {text}); when that is mended, resume the run")
+        return ModelError(
+            f"{self.model} could not be asked ({kind}: {text}); when that is mended, resume the run",
+            int(status is None and _maybe_billed(error, status)),
+        )
 
     def _too_long(self, text: str) -> D2KError:
         return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")

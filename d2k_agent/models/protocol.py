@@ -43,7 +43,7 @@ class Model(Protocol):
         """The next reply to `messages`; `tools` are schemas in OpenAI's form. Neither argument is changed.
 
         Raises UsageError (missing or refused key, refused model name), ContextOverflow, ScriptEnded, or another
-        ModelError when the provider failed for good.
+        ModelError when the provider failed for good; each says how many attempts may have been billed.
         """
 
 

@@ -56,7 +56,8 @@ def ask_with_retry(
 ) -> Attempted[T]:
     """Ask until an answer comes. `wait` takes seconds, `jitter` gives a number in [0, 1), `notice` a line to show.
 
-    Raises what `judge` makes of a failure that cannot pass, and ModelError when the attempts are used up.
+    Raises what `judge` makes of a failure that cannot pass, and ModelError when the attempts are used up;
+    both say how many attempts may have been billed.
     """
     unknown = 0
     for attempt in itertools.count(1):
@@ -65,12 +66,15 @@ def ask_with_retry(
         except Exception as error:  # noqa: BLE001 - a provider's library raises what it likes; judge translates it
             fault = judge(error)
         if isinstance(fault, D2KError):
+            fault.unknown_attempts += unknown
             raise fault from None  # the foreign exception may hold a key
         unknown += fault.maybe_billed
         if attempt >= policy.attempts:
-            raise ModelError(f"{fault.reason}; gave up after {attempt} attempts: resume the run when it answers again")
+            words = f"gave up after {attempt} attempts: resume the run when it answers again"
+            raise ModelError(f"{fault.reason}; {words}", unknown)
         if fault.after_s is not None and fault.after_s > policy.longest_asked_s:
-            raise ModelError(f"{fault.reason}; it asks to wait {fault.after_s:.0f} s: resume the run after that")
+            words = f"it asks to wait {fault.after_s:.0f} s: resume the run after that"
+            raise ModelError(f"{fault.reason}; {words}", unknown)
         seconds = _pause(policy, attempt, fault.after_s, jitter())
         notice(f"{fault.reason}; attempt {attempt + 1} of {policy.attempts} in {seconds:.0f} s")
         wait(seconds)

@@ -95,12 +95,16 @@ class ModelReplied(_Event):
 
 
 class ModelCallFailed(_Event):
-    """Request `call` was refused for good. `may_be_billed`: the provider may have worked before it failed."""
+    """Request `call` was refused for good. `may_be_billed`: the provider may have worked before it failed.
+
+    `unknown_attempts` says how often, where that is known.
+    """
 
     type: Literal["model_call_failed"] = "model_call_failed"
     call: int
     reason: str
     may_be_billed: bool
+    unknown_attempts: int = 0
 
 
 class ModelCallInterrupted(_Event):

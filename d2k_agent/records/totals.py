@@ -16,14 +16,17 @@ class Totals:
     """Sums over a run's model calls.
 
     A bucket is None when no call reported it. `lower_bound` is True when a call's usage is unknown, because its
-    provider did not report it, or because the call was interrupted or had attempts without an answer; `usage` is then
-    less than or equal to the truth. `cost_lower_bound` says the same of `cost_usd`. `seconds` is time spent waiting.
+    provider did not report all of it, or because the call was interrupted or had attempts without an answer; `usage`
+    is then less than or equal to the truth. `cost_lower_bound` says the same of `cost_usd`. `unreported_replies`
+    counts replies with an unknown bucket, `lost_attempts` requests that may have been billed although no answer came.
+    `seconds` is time spent waiting.
     """
 
     usage: Usage
     cost_usd: float | None
     replies: int
-    unknown_calls: int
+    unreported_replies: int
+    lost_attempts: int
     lower_bound: bool
     cost_lower_bound: bool
     seconds: float
@@ -37,17 +40,20 @@ def total(events: Iterable[Event]) -> Totals:
         if isinstance(event, ModelReplied):
             replies.append(event)
             lost += event.unknown_attempts
-        elif isinstance(event, ModelCallInterrupted) or (isinstance(event, ModelCallFailed) and event.may_be_billed):
+        elif isinstance(event, ModelCallInterrupted):
             lost += 1
+        elif isinstance(event, ModelCallFailed):
+            lost += event.unknown_attempts or int(event.may_be_billed)
     sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning")}
-    unknown = lost + sum(1 for reply in replies if not reply.usage.known)
+    unreported = sum(1 for reply in replies if not reply.usage.known)
     unpriced = lost + sum(1 for reply in replies if reply.cost_usd is None)
     return Totals(
         usage=Usage(**sums),
         cost_usd=_sum_cost(reply.cost_usd for reply in replies),
         replies=len(replies),
-        unknown_calls=unknown,
-        lower_bound=unknown > 0,
+        unreported_replies=unreported,
+        lost_attempts=lost,
+        lower_bound=unreported + lost > 0,
         cost_lower_bound=unpriced > 0,
         seconds=sum(reply.seconds for reply in replies),
     )

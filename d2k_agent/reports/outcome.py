@@ -61,8 +61,10 @@ def totals_table(totals: Totals) -> str:
     rows.append(("cost in US$", _bound(cost, totals.cost_lower_bound)))
     rows.append(("time waiting for the model", seconds(totals.seconds)))
     text = table(("tokens", "in all"), rows, ("in all",))
-    if totals.unknown_calls:
-        text += f"\n{totals.unknown_calls} of the model's calls reported no usage."
+    if totals.unreported_replies:
+        text += f"\n{totals.unreported_replies} of {totals.replies} replies came without a complete count of tokens."
+    if totals.lost_attempts:
+        text += f"\n{totals.lost_attempts} requests may have been billed although no answer came."
     return text
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from d2k_agent.models import ScriptedModel
 from d2k_agent.records import RunFolder
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.scene import call, drive, hand_in, reply, request_bytes, slowly, toolbox, tools_of
+from tests.agent.scene import Counted, call, drive, hand_in, reply, request_bytes, slowly, toolbox, tools_of
 
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload([__name__])
@@ -55,7 +55,7 @@ def drive_slowly(path: Path) -> None:
     tools = tools_of(run)
     names = ("read", "write", "bash", "submit", "compile")
     slow_tools = {name: slowly(tools[name], 0.01) for name in names}
-    drive(run, ScriptedModel(policy), toolbox(run, **slow_tools))
+    drive(run, Counted(ScriptedModel(policy)), toolbox(run, **slow_tools))
 
 
 def drive_into_a_hanging_submit(path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from d2k_agent.contract import (
     WorkloadResult,
 )
 from d2k_agent.launchers import FakeLauncher
-from d2k_agent.models import Model, ScriptedModel
+from d2k_agent.models import Model, ModelReply, ScriptedModel, Usage
 from d2k_agent.records import Event, RunFolder, RunRecord
 from d2k_agent.sandbox import Isolation, Sandbox
 from d2k_agent.toolbox import HostAnswer, HostTool, Toolbox, ToolSpec
@@ -72,6 +73,17 @@ def scripted(replies: Sequence[Any], requests: Requests | None = None) -> Script
 
     script = ScriptedModel(replies, "scripted/test")
     return ScriptedModel(policy, "scripted/test")
+
+
+class Counted:
+    """A model whose replies were counted and priced: every one the same."""
+
+    def __init__(self, model: Model) -> None:
+        self.name = model.name
+        self._model = model
+
+    def complete(self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> ModelReply:
+        return replace(self._model.complete(messages, tools), usage=Usage(10, 20, 30, 5), cost_usd=0.25)
 
 
 def request_bytes(messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> bytes:

@@ -14,6 +14,7 @@ from d2k_agent.models import ScriptedModel
 from d2k_agent.records import (
     ConversationStarted,
     ModelCallFailed,
+    ModelCallInterrupted,
     Nudged,
     RunFinished,
     RunInterrupted,
@@ -24,7 +25,7 @@ from d2k_agent.records import (
     read_trace,
 )
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.scene import call, drive, hand_in, new_run, reply, scripted, toolbox, tools_of
+from tests.agent.scene import Counted, call, drive, hand_in, new_run, reply, scripted, toolbox, tools_of
 
 
 def test_the_fastest_eligible_submission_is_selected(tmp_path: Path) -> None:
@@ -161,17 +162,72 @@ def test_a_failing_provider_leaves_the_run_resumable(tmp_path: Path) -> None:
     run = new_run(tmp_path / "r")
 
     def refusing(messages: Any, tools: Any) -> Any:
-        raise ModelError("the provider answers 500; try again later")
+        raise ModelError("the provider answers 500; try again later", unknown_attempts=3)
 
     with pytest.raises(ModelError, match="500"):
         drive(run, ScriptedModel(refusing))
-    outcome = drive(run, scripted([hand_in("# speedup 2\n")]))
+    outcome = drive(run, Counted(scripted([hand_in("# speedup 2\n")])))
 
     trace = read_trace(run.path)
     assert outcome.selection is not None
     assert next(event.reason for event in trace.events if isinstance(event, ModelCallFailed)).startswith("the provider")
     assert [event.node for event in trace.events if isinstance(event, RunInterrupted)] == ["call_model"]
-    assert trace.totals.lower_bound
+    assert (trace.totals.lost_attempts, trace.totals.unreported_replies) == (3, 0)
+    assert trace.totals.lower_bound and trace.totals.cost_lower_bound
+
+
+def test_requests_that_were_never_sent_leave_the_totals_whole(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r")
+
+    def unreachable(messages: Any, tools: Any) -> Any:
+        raise ModelError("no connection; gave up after 8 attempts")
+
+    with pytest.raises(ModelError):
+        drive(run, ScriptedModel(unreachable))
+    drive(run, Counted(scripted([hand_in("# speedup 2\n")])))
+
+    totals = read_trace(run.path).totals
+    assert not totals.lower_bound and not totals.cost_lower_bound
+
+
+def refusing_after(replies: int) -> ScriptedModel:
+    """A model whose key is refused once it gave that many replies."""
+
+    def policy(messages: Any, tools: Any) -> Any:
+        if sum(message["role"] == "assistant" for message in messages) >= replies:
+            raise UsageError("the key is refused; set another one")
+        return reply(call("bash", command="true"))
+
+    return ScriptedModel(policy)
+
+
+def test_a_key_refused_at_the_first_call_is_a_mistake_of_use(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r")
+
+    with pytest.raises(UsageError) as caught:
+        drive(run, refusing_after(0))
+    assert str(caught.value) == "the key is refused; set another one"
+    drive(run, Counted(scripted([hand_in("# speedup 2\n")])))
+
+    trace = read_trace(run.path)
+    assert [event.may_be_billed for event in trace.events if isinstance(event, ModelCallFailed)][:1] == [False]
+    assert not any(isinstance(event, ModelCallInterrupted) for event in trace.events)
+    assert not trace.totals.lower_bound
+
+
+def test_a_key_revoked_in_the_middle_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r")
+
+    with pytest.raises(ModelError, match="set another one; then resume the run") as caught:
+        drive(run, Counted(refusing_after(2)))
+    assert caught.value.exit_status == 3
+    work = reply(call("bash", command="true"))
+    outcome = drive(run, Counted(scripted([work, work, hand_in("# speedup 2\n")])))
+
+    trace = read_trace(run.path)
+    assert outcome.selection is not None and outcome.selection.turn == 3
+    assert not any(isinstance(event, ModelCallInterrupted) for event in trace.events)
+    assert not trace.totals.lower_bound
 
 
 def test_a_selection_that_is_not_confirmed_gives_way_to_the_next(tmp_path: Path) -> None:

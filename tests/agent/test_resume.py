@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.agent import StopReason
-from d2k_agent.models import ScriptedModel
+from d2k_agent.models import ScriptedModel, Usage
 from d2k_agent.records import (
     Event,
     ModelCallInterrupted,
@@ -94,8 +94,9 @@ def test_ten_kills_at_random_moments_change_nothing(tmp_path: Path, undisturbed:
     assert story(trace) == story(undisturbed)
     assert_prefixes(tmp_path / "requests")
     lost = sum(isinstance(event, ModelCallInterrupted) for event in trace.events)
-    assert trace.totals.unknown_calls == lost + trace.totals.replies
-    assert trace.totals.lower_bound
+    assert (trace.totals.lost_attempts, trace.totals.unreported_replies) == (lost, 0)
+    assert trace.totals.lower_bound is (lost > 0)
+    assert trace.totals.usage == Usage(*[trace.totals.replies * bucket for bucket in (10, 20, 30, 5)])
 
 
 def test_a_submission_in_flight_runs_twice_and_counts_once(tmp_path: Path) -> None:

@@ -121,9 +121,16 @@ def test_a_server_that_is_not_there_is_named(case: Case, client: Client) -> None
         policy=RetryPolicy(attempts=2),
         wait=asked.waits.append,
     )
-    with pytest.raises(ModelError, match=r"no connection to http://127\.0\.0\.1:9/v1 .* see that it runs"):
+    with pytest.raises(ModelError, match=r"no connection to http://127\.0\.0\.1:9/v1 .* see that it runs") as caught:
         model.complete([{"role": "user", "content": "go"}], [])
     assert len(asked.waits) == 1
+    assert caught.value.unknown_attempts == 0, "nothing was sent"
+
+
+def test_a_server_that_always_hangs_up_may_have_billed_each_attempt(client: Client) -> None:
+    with pytest.raises(ModelError) as caught:
+        client([{"status": 200, "hang_up": True}]).ask()
+    assert caught.value.unknown_attempts == 4
 
 
 @pytest.mark.parametrize(

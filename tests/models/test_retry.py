@@ -44,6 +44,18 @@ def test_attempts_that_may_have_been_billed_are_counted() -> None:
     assert answer == Attempted("ok", attempts=4, unknown_attempts=2)
 
 
+def test_a_call_that_fails_for_good_says_how_many_attempts_may_have_been_billed() -> None:
+    late, busy = Passing("late", maybe_billed=True), Passing("busy")
+    for outcomes in (
+        [late, busy, late, busy, busy],
+        [late, late, UsageError("set the key")],
+        [late, ModelError("x", 1)],
+    ):
+        with pytest.raises((ModelError, UsageError)) as caught:
+            run(outcomes)
+        assert caught.value.unknown_attempts == 2
+
+
 def test_attempts_are_bounded_and_nobody_waits_after_the_last() -> None:
     policy = RetryPolicy(attempts=1)
     with pytest.raises(ModelError, match="busy; gave up after 1 attempts: resume"):

@@ -31,7 +31,8 @@ def test_a_run_without_any_usage_is_unknown_and_not_zero() -> None:
 
     assert totals.usage == Usage.unknown()
     assert totals.cost_usd is None
-    assert (totals.unknown_calls, totals.lower_bound, totals.cost_lower_bound) == (2, True, True)
+    assert (totals.unreported_replies, totals.lost_attempts) == (2, 0)
+    assert totals.lower_bound and totals.cost_lower_bound
 
 
 def test_nothing_asked_is_nothing_unknown() -> None:
@@ -51,8 +52,15 @@ def test_whatever_may_have_been_billed_unseen_makes_a_lower_bound() -> None:
     for gap in gaps:
         totals = total([FIRST, gap])
         assert totals.lower_bound and totals.cost_lower_bound
-        assert totals.unknown_calls == 1
+        assert totals.unreported_replies + totals.lost_attempts == 1
         assert totals.usage.uncached_input is not None and totals.usage.uncached_input >= 10
+
+
+def test_every_attempt_of_a_failed_call_is_counted_and_no_reply_is_blamed() -> None:
+    failed = ModelCallFailed(call=2, reason="hung up", may_be_billed=True, unknown_attempts=3)
+    totals = total([FIRST, failed, replied(Usage(1, None, None, 1), 0.1, unknown_attempts=2)])
+
+    assert (totals.unreported_replies, totals.lost_attempts) == (1, 5)
 
 
 def test_a_request_that_no_provider_worked_on_is_no_gap() -> None:

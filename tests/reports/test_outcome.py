@@ -36,6 +36,8 @@ def test_unknown_tokens_and_cost_print_as_unknown() -> None:
     text = outcome_text(FOLDER, trace(a_run()))
     rows = [line.split("  ")[0] for line in text.splitlines() if line.endswith("unknown")]
     assert rows == ["uncached input", "cache write", "cache read", "output", "cost in US$"]
+    assert "2 of 2 replies came without a complete count of tokens." in text
+    assert "may have been billed" not in text
 
 
 def test_known_tokens_are_added_up_by_bucket() -> None:
@@ -50,7 +52,8 @@ def test_a_sum_with_a_gap_is_marked_as_a_lower_bound() -> None:
     events = stamped(*run[:-1], ModelCallInterrupted(call=2), run[-1])
     text = outcome_text(FOLDER, trace(events))
     assert "at least 6,000" in text and "at least 0.5000" in text
-    assert "1 of the model's calls reported no usage" in text
+    assert "1 requests may have been billed although no answer came." in text
+    assert "replies came without" not in text
     assert outcome_data(FOLDER, trace(events))["usage_lower_bound"] is True
 
 
