@@ -12,9 +12,10 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, allow_nan=False))
 
 
-def print_text(text: str) -> None:
-    """Print text of any origin on stdout."""
-    print(visible(text, sys.stdout))
+def print_text(text: str, stream: TextIO | None = None) -> None:
+    """Print text of any origin on `stream` (None: stdout), whatever its encoding."""
+    stream = stream or sys.stdout
+    print(visible(text, stream), file=stream)
 
 
 def visible(text: str, stream: TextIO) -> str:

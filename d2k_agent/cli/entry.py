@@ -6,11 +6,13 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from d2k_agent import __version__
 from d2k_agent.cli import doctor, evaluate, graph, runs, solve, tasks, trace
+from d2k_agent.cli.console import print_text
 from d2k_agent.cli.parsing import Parser
-from d2k_agent.errors import D2KError
+from d2k_agent.errors import D2KError, UsageError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -47,8 +49,11 @@ def build_parser() -> Parser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out one command line (default: this process's) and return its exit status; never a traceback for an
     error that is ours or the system's."""
+    _open_closed_streams()
     try:
-        parsed = build_parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        _require_utf8(given)
+        parsed = build_parser().parse_args(given)
         status: int = parsed.run(parsed)
         sys.stdout.flush()
         return status
@@ -57,15 +62,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interruption:
         return _complain(str(interruption) or "ended by Ctrl-C", INTERRUPTED)
     except BrokenPipeError:
-        # The reader went away; the flush at exit must not complain about it a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_printing()
         return BROKEN_PIPE
     except OSError as error:
+        _give_up_printing()
         return _complain(_system_error(error), BROKEN_MACHINE)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "d2k_agent":
             raise
         return _complain(_missing_package(error.name), BROKEN_MACHINE)
+
+
+def _open_closed_streams() -> None:
+    """Give a process that was started without standard streams (`>&-`) empty ones."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # In this order each gets the number that it should have, and no file of a run does.
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
+
+
+def _require_utf8(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{argument!a} is no UTF-8 text, and records are; give another name") from None
+
+
+def _give_up_printing() -> None:
+    """Print what stdout still holds, or drop it where nobody takes it: the flush at exit must not complain again."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _system_error(error: OSError) -> str:
@@ -83,5 +112,6 @@ def _missing_package(name: str) -> str:
 
 
 def _complain(message: str, status: int) -> int:
-    print(f"d2k-agent: {message}", file=sys.stderr)
+    with suppress(OSError):  # nobody reads stderr: the status still tells
+        print_text(f"d2k-agent: {message}", sys.stderr)
     return status

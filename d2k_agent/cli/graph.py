@@ -19,6 +19,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the drawing."""
     from d2k_agent.agent import mermaid
+    from d2k_agent.cli.console import print_text
 
-    print(mermaid())
+    print_text(mermaid())
     return 0

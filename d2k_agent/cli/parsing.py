@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
+from d2k_agent.cli.console import print_text
 from d2k_agent.config import DEVICES, TARGETS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class Parser(argparse.ArgumentParser):
     """argparse with the project's error form: one sentence on stderr that says where help is, exit status 2."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"d2k-agent: {message}; see `{self.prog} --help`", file=sys.stderr)
+        print_text(f"d2k-agent: {message}; see `{self.prog} --help`", sys.stderr)
         sys.exit(2)
 
 

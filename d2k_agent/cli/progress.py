@@ -6,11 +6,11 @@ rich draws it when it is installed and somebody looks; otherwise the same lines 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from d2k_agent.cli.console import visible
+from d2k_agent.cli.console import print_text, visible
 from d2k_agent.reports.progress import HEADER, ProgressLines
 
 if TYPE_CHECKING:
@@ -69,6 +69,27 @@ class SilentScreen:
         """Nothing."""
 
 
+class EnduringScreen:
+    """Another screen, until nobody reads it any more (a closed pipe, a full disk): the run goes on in silence."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    def line(self, text: str) -> None:
+        """Print one lasting line."""
+        self._show(self._screen.line, text)
+
+    def step(self, text: str) -> None:
+        """Replace the words for the step in flight."""
+        self._show(self._screen.step, text)
+
+    def _show(self, show: Callable[[str], None], text: str) -> None:
+        try:
+            show(text)
+        except OSError:
+            self._screen = SilentScreen()
+
+
 class PlainScreen:
     """Lasting lines only, for pipes, logs and machines without rich."""
 
@@ -77,7 +98,8 @@ class PlainScreen:
 
     def line(self, text: str) -> None:
         """Print it at once."""
-        print(visible(text, self._stream), file=self._stream, flush=True)
+        print_text(text, self._stream)
+        self._stream.flush()
 
     def step(self, text: str) -> None:
         """Steps are not printed: they would fill a log."""
@@ -113,10 +135,14 @@ def open_progress(*, quiet: bool, json: bool) -> Iterator[Progress]:
         return
     bar = rich_bar(stream) if stream.isatty() else None
     if bar is None:
-        yield Progress(PlainScreen(stream))
+        yield Progress(EnduringScreen(PlainScreen(stream)))
         return
-    with bar:
-        yield Progress(RichScreen(bar, stream))
+    bar.start()
+    try:
+        yield Progress(EnduringScreen(RichScreen(bar, stream)))
+    finally:
+        with suppress(OSError):  # the terminal may be gone
+            bar.stop()
 
 
 def rich_bar(stream: TextIO, force_terminal: bool | None = None) -> Any:

@@ -34,7 +34,7 @@ def run_list(arguments: argparse.Namespace) -> int:
     elif runs:
         print_text(runs_table(runs))
     else:
-        print("no runs yet; `d2k-agent solve tasks/muon --levels L1,L2` makes one")
+        print_text("no runs yet; `d2k-agent solve tasks/muon --levels L1,L2` makes one")
     return 0
 
 
@@ -42,8 +42,9 @@ def run_remove(arguments: argparse.Namespace) -> int:
     """Remove each run named; a running one is refused."""
     from d2k_agent.app.inventory import remove
     from d2k_agent.app.surroundings import here
+    from d2k_agent.cli.console import print_text
     from d2k_agent.cli.options import settings_of
 
     for name in arguments.run_names:
-        print(f"removed {remove(here(), name, settings_of(arguments))}")
+        print_text(f"removed {remove(here(), name, settings_of(arguments))}")
     return 0

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from d2k_agent.cli.console import print_json, print_text
 from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, add_model_options, command
 from d2k_agent.cli.tasks import add_levels
 from d2k_agent.config import PROTOCOLS
@@ -82,19 +83,20 @@ def run_stop(arguments: argparse.Namespace) -> int:
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
 
-    print(stop(here(), arguments.run_name, settings_of(arguments)))
+    print_text(stop(here(), arguments.run_name, settings_of(arguments)))
     return 0
 
 
 def announce(arguments: argparse.Namespace, what: str) -> None:
     """The first line on the screen, before anything slow is imported."""
     if not arguments.quiet:
-        print(f"d2k-agent: {what}", file=sys.stderr if arguments.json else sys.stdout, flush=True)
+        stream = sys.stderr if arguments.json else sys.stdout
+        print_text(f"d2k-agent: {what}", stream)
+        stream.flush()
 
 
 def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:
     """The outcome for people or for scripts; 0, since a run that ended by its own rules is done."""
-    from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.reports.outcome import outcome_data, outcome_text
 
     if arguments.json:

@@ -51,7 +51,7 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the tasks, by slug."""
     from d2k_agent.catalog import list_tasks
-    from d2k_agent.cli.console import print_json
+    from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.reports.tables import table
 
     tasks = list_tasks()
@@ -69,7 +69,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         )
         return 0
     rows = [(task.slug, task.title, task.category, str(len(task.workloads))) for task in tasks]
-    print(table(("task", "title", "category", "workloads"), rows, ("workloads",)))
+    print_text(table(("task", "title", "category", "workloads"), rows, ("workloads",)))
     return 0
 
 
@@ -103,21 +103,21 @@ def run_show(arguments: argparse.Namespace) -> int:
 def run_check(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when one of them failed."""
     from d2k_agent.catalog import check_task, find_task
-    from d2k_agent.cli.console import print_json
+    from d2k_agent.cli.console import print_json, print_text
 
     findings = check_task(find_task(arguments.task))
     if arguments.json:
         print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
     else:
         for item in findings:
-            print(f"ok      {item.check}" if item.passed else f"FAILED  {item.check}: {item.message}")
+            print_text(f"ok      {item.check}" if item.passed else f"FAILED  {item.check}: {item.message}")
     return 0 if all(item.passed for item in findings) else 1
 
 
 def run_stage(arguments: argparse.Namespace) -> int:
     """Write the staged files and name them."""
     from d2k_agent.catalog import find_task, parse_levels, stage, staged_files
-    from d2k_agent.cli.console import print_json
+    from d2k_agent.cli.console import print_json, print_text
 
     task = find_task(arguments.task)
     levels = parse_levels(arguments.levels, any_levels=arguments.any_levels)
@@ -126,5 +126,5 @@ def run_stage(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"out": arguments.out, "files": files})
     else:
-        print(f"{len(files)} files in {arguments.out}: {', '.join(files)}")
+        print_text(f"{len(files)} files in {arguments.out}: {', '.join(files)}")
     return 0

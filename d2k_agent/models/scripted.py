@@ -118,6 +118,9 @@ def _part(script: Path, name: str) -> str:
 
 
 def _checked(reply: dict[str, Any], number: int, path: Path) -> dict[str, Any]:
+    for name, kind, words in (("content", str, "text"), ("finish_reason", str, "text"), ("tool_calls", list, "a list")):
+        if not isinstance(reply.get(name), kind | None):
+            raise UsageError(f'{path}: reply {number}: "{name}" must be {words}, not {reply[name]!r}')
     for call in reply.get("tool_calls") or ():
         if not isinstance(call, dict) or not ("function" in call or isinstance(call.get("name"), str)):
             raise UsageError(f'{path}: reply {number} has a call without a "name"')

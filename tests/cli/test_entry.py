@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.cli.entry import main
+from tests.cli.runs import call, events, script
 from tests.cli.shell import command, environment
 
 BARE = """
@@ -93,13 +94,53 @@ def test_candidates_are_judged_without_a_library_of_the_controller(tmp_path: Pat
     assert verdict["environment"]["device"] == "cpu" and verdict["geomean_speedup"] is None
     profiled = bare("profile", "muon", "solution.py", folder=tmp_path)
     assert profiled.returncode == 1
-    assert "Status: compile_error" in profiled.stdout and "no profile: this machine has no GPU" in profiled.stdout
+    assert "Status: compile_error" in profiled.stdout and "no profile: candidates ran on the CPU" in profiled.stdout
 
 
 def test_solve_without_its_packages_is_a_sentence(tmp_path: Path) -> None:
-    script = tmp_path / "script.json"
-    script.write_text('{"replies": [{"content": "done"}]}')
-    done = bare("solve", "muon", "--model", f"scripted/{script}", folder=tmp_path)
+    path = tmp_path / "script.json"
+    path.write_text('{"replies": [{"content": "done"}]}')
+    done = bare("solve", "muon", "--model", f"scripted/{path}", folder=tmp_path)
     assert done.returncode == 3
     assert done.stderr.startswith("d2k-agent: the package ") and "make env" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def in_a_shell(line: str, folder: Path, **extra: str) -> subprocess.CompletedProcess[bytes]:
+    """A shell's `line` in which "$@" is the command d2k-agent."""
+    words = ["sh", "-c", line, "sh", *command()]
+    return subprocess.run(words, cwd=folder, env=environment(extra), capture_output=True, check=False)
+
+
+def test_a_run_goes_on_when_its_reader_goes_away(tmp_path: Path) -> None:
+    model = script(tmp_path, *(call("bash", command="sleep 0.3") for _ in range(3)))
+    in_a_shell(f"\"$@\" solve muon --model '{model}' --run-dir run | head -2", tmp_path)
+    assert events(tmp_path / "run")[-1]["type"] == "run_finished"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_command_may_be_started_without_streams(closed: str, tmp_path: Path) -> None:
+    model = script(tmp_path, call("read", path="config.json"))
+    done = in_a_shell(f"\"$@\" solve muon --model '{model}' --run-dir run {closed}", tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert events(tmp_path / "run")[-1]["type"] == "run_finished"
+    assert b"run_finished" in in_a_shell('"$@" trace show run --json 2>&-', tmp_path).stdout
+
+
+def test_a_full_stdout_is_told_once(tmp_path: Path) -> None:
+    done = in_a_shell('"$@" tasks list > /dev/full', tmp_path)
+    assert done.returncode == 3
+    (complaint,) = done.stderr.splitlines()
+    assert complaint.startswith(b"d2k-agent: the disk is full")
+
+
+def test_a_terminal_of_ascii_gets_ascii(tmp_path: Path) -> None:
+    done = in_a_shell('"$@" tasks stage muon --out "größe"', tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert b"gr\\xf6\\xdfe" in done.stdout
+
+
+def test_an_argument_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    done = in_a_shell('"$@" solve muon --run-dir "$(printf \'x\\377\')"', tmp_path)
+    assert done.returncode == 2 and b"Traceback" not in done.stderr
+    assert b"is no UTF-8 text" in done.stderr
