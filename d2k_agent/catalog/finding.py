@@ -39,10 +39,16 @@ def find_task(name_or_path: str | Path) -> Task:
 
 
 def _load(folder: Path) -> Task:
-    """Guidance of a shipped task lies apart from it; a task of one's own keeps it in its folder."""
+    """Guidance of a task in a checkout, and of a shipped one, lies apart; a task of one's own keeps it in its folder.
+
+    In a checkout the installed package is another than the one around the task: the checkout's own guidance holds.
+    """
     resolved = folder.resolve()
-    shipped = resolved.parent == tasks_dir().resolve()
-    return load_task(folder, guidance_dir() / resolved.name if shipped else folder / "guidance")
+    if resolved.parent == tasks_dir().resolve():
+        return load_task(folder, guidance_dir() / resolved.name)
+    apart = resolved.parent.parent / "guidance" / resolved.name
+    in_checkout = resolved.parent.name == "tasks" and os.path.isdir(apart)
+    return load_task(folder, apart if in_checkout else folder / "guidance")
 
 
 def _holds_config(folder: Path) -> bool:

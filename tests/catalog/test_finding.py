@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,19 @@ def test_a_folder_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert task.guidance_data()["level_2_dataflow_design"]["stages"]
     monkeypatch.chdir("my_task")
     assert find_task(".").slug == "my_task"
+
+
+@pytest.mark.parametrize("inside_too", [False, True])
+def test_a_task_of_another_checkout_has_that_checkouts_guidance(tmp_path: Path, inside_too: bool) -> None:
+    folder = tmp_path / "tasks" / "muon"
+    write_task(folder)
+    apart = tmp_path / "guidance" / "muon"
+    shutil.copytree(folder / "guidance", apart)
+    if not inside_too:
+        shutil.rmtree(folder / "guidance")
+    task = find_task(folder)
+    assert task.guidance == apart.resolve()
+    assert task.guidance_data()["level_2_dataflow_design"]["stages"]
 
 
 def test_a_minimal_folder_needs_a_config_only(tmp_path: Path) -> None:
