@@ -23,6 +23,8 @@ MODES = ("kernel",)
 DEVICES = ("auto", "cpu", "cuda")
 TARGETS = ("b200", "b300", "h100", "h200")
 """The architectures that the evaluator can compile for."""
+LEAST_OUTPUT_CHARS = 500
+"""A tool's answer needs this much room: less would not hold the notes on what was left out and how the call ended."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,14 @@ class ModelOptions:
     max_tokens: int | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None
+
+    def __post_init__(self) -> None:
+        # The address is written into run.json and into messages, where nobody looks for a password.
+        if any(mark in (self.api_base or "") for mark in "@?#"):
+            raise UsageError(
+                "api-base must be a bare address such as http://host:8000/v1, without a user, password or query; put "
+                "the key into the variable of the provider's key"
+            )
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ class RunConfig:
         _positive("timeout", self.model_options.timeout_s)
         _positive("max-tokens", self.model_options.max_tokens)
         _positive("tool-limit-s", self.tool_limits.limit_s)
-        _positive("tool-output-chars", self.tool_limits.output_chars)
+        _at_least("tool-output-chars", self.tool_limits.output_chars, LEAST_OUTPUT_CHARS)
 
 
 @dataclass(frozen=True)
@@ -162,10 +172,16 @@ FILE_KEYS: dict[str, type] = {
     "evaluator_python": str,
 }
 """What a settings file may say. Giving up the sandbox, levels and a study's ids belong to one command, not a file."""
+USER_KEYS = ("evaluator_python",)
+"""What only the user's own file may say: a folder may be a stranger's, and these name a program that is run."""
 
 
-def read_settings(path: Path) -> Settings:
-    """The settings in a TOML file. Raises UsageError that names the file, the key and what may stand there."""
+def read_settings(path: Path, *, of_user: bool) -> Settings:
+    """The settings in a TOML file. `of_user`: it is the user's own, not one that lies in a folder.
+
+    Raises UsageError that names the file, the key and what may stand there.
+    """
+    allowed = [key for key in FILE_KEYS if of_user or key not in USER_KEYS]
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
@@ -174,8 +190,11 @@ def read_settings(path: Path) -> Settings:
         raise UsageError(f"{path} cannot be read ({problem.strerror}); correct its permissions or remove it") from None
     values: dict[str, Any] = {}
     for key, value in data.items():
-        if key not in FILE_KEYS:
-            raise UsageError(f"{path}: unknown key {key!r}; a settings file may hold {', '.join(FILE_KEYS)}")
+        if key in USER_KEYS and not of_user:
+            where = f"~/.config/d2k-agent/{SETTINGS_FILE}"
+            raise UsageError(f"{path}: {key} names a program, so only your own {where} may hold it; move it there")
+        if key not in allowed:
+            raise UsageError(f"{path}: unknown key {key!r}; a settings file may hold {', '.join(allowed)}")
         values[key] = _typed(path, key, value)
     try:
         return Settings(**values)
@@ -200,6 +219,11 @@ def _or(value: T | None, default: T) -> T:
 def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
     if value is not None and value not in allowed:
         raise UsageError(f"{name} {value!r} does not exist; choose one of {', '.join(allowed)}")
+
+
+def _at_least(name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        raise UsageError(f"{name} must be at least {least}, not {value}")
 
 
 def _positive(name: str, value: float | None) -> None:

@@ -15,7 +15,9 @@ from d2k_agent.evaluator.compilation import targets
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "d2k-agent.toml"
     path.write_text('model = "openai/x"\nturns = 20\ntimeout = 30\n')
-    config = Settings(turns=5, temperature=0.0).over(read_settings(path)).resolve("muon", "openai/x", ("L1",))
+    config = (
+        Settings(turns=5, temperature=0.0).over(read_settings(path, of_user=True)).resolve("muon", "openai/x", ("L1",))
+    )
     assert config.turns == 5
     assert config.model_options == ModelOptions(timeout_s=30.0, temperature=0.0)
     assert config.protocol == "default" and config.levels == ("L1",)
@@ -41,7 +43,7 @@ def test_a_wrong_file_is_refused_with_its_path_and_the_reason(tmp_path: Path, te
     path = tmp_path / "d2k-agent.toml"
     path.write_text(text)
     with pytest.raises(UsageError) as refusal:
-        read_settings(path)
+        read_settings(path, of_user=True)
     assert complaint in str(refusal.value) and str(path) in str(refusal.value)
 
 
@@ -49,7 +51,15 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "d2k-agent.toml"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="no TOML"):
-        read_settings(path)
+        read_settings(path, of_user=True)
+
+
+def test_only_the_users_own_file_may_name_a_program(tmp_path: Path) -> None:
+    path = tmp_path / "d2k-agent.toml"
+    path.write_text('evaluator_python = "./python"\n')
+    assert read_settings(path, of_user=True).evaluator_python == "./python"
+    with pytest.raises(UsageError, match=r"d2k-agent.toml: evaluator_python names a program.*move it there"):
+        read_settings(path, of_user=False)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +69,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         (Settings(timeout=-1.0), "timeout must be greater than 0"),
         (Settings(timeout=float("nan")), "timeout must be greater than 0"),
         (Settings(max_tokens=0), "max-tokens must be greater than 0"),
+        (Settings(tool_output_chars=150), "tool-output-chars must be at least 500, not 150"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused(settings: Settings, complaint: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from d2k_agent.config import SETTINGS_FILE, Settings, read_settings
+from d2k_agent.config import SETTINGS_FILE, USER_KEYS, Settings, read_settings
 
 KEY_ENDINGS = ("_KEY", "_TOKEN", "_ACCESS_KEY_ID")
 EVALUATOR_VARIABLES = (
@@ -36,15 +36,27 @@ class Surroundings:
 
     def settings_file(self) -> Path | None:
         """The settings file that holds here: this folder's, else the user's, else None."""
-        for candidate in (self.folder / SETTINGS_FILE, self.config_home / "d2k-agent" / SETTINGS_FILE):
+        for candidate in (self.folder / SETTINGS_FILE, self._users_file()):
             if os.path.isfile(candidate):  # Path.is_file raises where a folder cannot be searched
                 return candidate
         return None
 
     def settings(self, command_line: Settings) -> Settings:
-        """The command line laid over the settings file. Raises UsageError for a file that is wrong."""
-        path = self.settings_file()
-        return command_line if path is None else command_line.over(read_settings(path))
+        """The command line laid over the settings file. Raises UsageError for a file that is wrong.
+
+        One file holds, they are not mixed; only what a folder's file may not say is taken from the user's all the same.
+        """
+        path, users = self.settings_file(), self._users_file()
+        if path is None:
+            return command_line
+        if path == users:
+            return command_line.over(read_settings(path, of_user=True))
+        own = read_settings(users, of_user=True) if os.path.isfile(users) else Settings()
+        always = Settings(**{key: getattr(own, key) for key in USER_KEYS})
+        return command_line.over(read_settings(path, of_user=False)).over(always)
+
+    def _users_file(self) -> Path:
+        return self.config_home / "d2k-agent" / SETTINGS_FILE
 
     def runs_folder(self, settings: Settings) -> Path:
         """Where run folders are made and looked for."""

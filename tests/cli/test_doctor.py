@@ -47,8 +47,9 @@ def test_findings_for_scripts_and_the_exit_status_agree(tmp_path: Path) -> None:
 
 
 def test_an_evaluator_that_does_not_start_is_named_and_solve_cannot_run(tmp_path: Path) -> None:
-    (tmp_path / "d2k-agent.toml").write_text('evaluator_python = "/nonexistent/python"\n')
-    answer = d2k("doctor", folder=tmp_path)
+    (tmp_path / "d2k-agent").mkdir()
+    (tmp_path / "d2k-agent" / "d2k-agent.toml").write_text('evaluator_python = "/nonexistent/python"\n')
+    answer = d2k("doctor", folder=tmp_path, extra={"XDG_CONFIG_HOME": str(tmp_path)})
     assert answer.status == 3
     assert "/nonexistent/python" in answer.out and "solve cannot run here: evaluator missing" in answer.out
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
+from d2k_agent.errors import UsageError
 
 
 def surroundings(folder: Path, **environ: str) -> Surroundings:
@@ -27,6 +30,17 @@ def test_the_folders_settings_file_wins_over_the_users_and_the_command_line_over
     assert around.settings(Settings()).turns == 3
     assert around.settings(Settings()).model is None, "one file holds, they are not mixed"
     assert around.settings(Settings(turns=4)).turns == 4
+
+
+def test_a_folder_names_no_program_and_does_not_hide_the_users(tmp_path: Path) -> None:
+    around = surroundings(tmp_path)
+    here = write(tmp_path / "here" / "d2k-agent.toml", "evaluator_python = './python'\n")
+    with pytest.raises(UsageError, match="evaluator_python names a program"):
+        around.settings(Settings())
+    here.write_text("turns = 3\n")
+    write(tmp_path / "config" / "d2k-agent" / "d2k-agent.toml", "turns = 2\nevaluator_python = '/opt/python'\n")
+    settings = around.settings(Settings())
+    assert (settings.turns, settings.evaluator_python) == (3, "/opt/python")
 
 
 def test_runs_lie_where_the_settings_say(tmp_path: Path) -> None:
