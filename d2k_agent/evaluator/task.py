@@ -12,47 +12,100 @@ from typing import Any
 import torch
 
 from d2k_agent.contract import TaskBundle
+from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.faults import TaskFault
+from d2k_agent.evaluator.rules.policy import policy_of
+from d2k_agent.evaluator.task_format import check_gates, check_labels, check_variations, entries
 
 
 class LoadedTask:
-    """The task's own code and data, trusted, in the supervisor only."""
+    """The task's own code and data, trusted, in the supervisor only.
+
+    Every method, and making one, raises TaskFault where a file of the task is broken, and MemoryError where the task's
+    code needs more memory than the machine has.
+    """
 
     def __init__(self, bundle: TaskBundle) -> None:
         self.slug = bundle.slug
         self.digest = bundle.digest
-        self.config = _json(bundle.public, "config.json")
-        self.hidden = _json(bundle.hidden, "workloads.json")
-        try:
-            self.rules = tomllib.loads(bundle.hidden.get("rules.toml", ""))
-        except tomllib.TOMLDecodeError as problem:
-            raise TaskFault(f"{bundle.slug}/hidden/rules.toml: {problem}") from None
-        self._reference = _module(bundle, bundle.public, "reference.py")
-        self._generator = _module(bundle, bundle.public, "get_inputs.py")
-        self._checks = _module(bundle, bundle.hidden, "check.py")
-        self.registered: list[dict[str, Any]] = list(self.config["workloads"])
-        self.smoke: list[dict[str, Any]] = list(self.hidden["smoke"])
-        self.variations: list[dict[str, Any]] = list(self.hidden.get("variations", []))
-        self.gates: list[dict[str, Any]] = [*self.hidden["gates"], *self.hidden.get("reported", [])]
-        self.output_names: list[str] = list(self.hidden["outputs"])
-        self.mutated: list[int] = list(self.hidden.get("mutated_inputs", []))
-        self.repeat_calls = int(self.hidden.get("repeat_calls", 12))
+        self.config = _json(bundle, bundle.public, "config.json")
+        self.hidden = _json(bundle, bundle.hidden, "workloads.json")
+        self.rules = _rules(bundle)
+        self._reference = _module(bundle, bundle.public, "reference.py", ("run",))
+        self._generator = _module(bundle, bundle.public, "get_inputs.py", ("get_inputs",))
+        self._checks = _module(bundle, bundle.hidden, "check.py", ())
+        public, hidden = f"task {self.slug}: config.json", f"task {self.slug}: hidden/workloads.json"
+        self.registered: list[dict[str, Any]] = entries(public, self.config, "workloads", dict)
+        self.smoke: list[dict[str, Any]] = entries(hidden, self.hidden, "smoke", dict, 1)
+        self.variations: list[dict[str, Any]] = entries(hidden, self.hidden, "variations", dict)
+        self.output_names: list[str] = entries(hidden, self.hidden, "outputs", str, 1)
+        self.mutated: list[int] = entries(hidden, self.hidden, "mutated_inputs", int)
+        self.gates: list[dict[str, Any]] = [
+            *entries(hidden, self.hidden, "gates", dict, 1),
+            *entries(hidden, self.hidden, "reported", dict),
+        ]
+        self.repeat_calls = self.hidden.get("repeat_calls", 12)
+        if not isinstance(self.repeat_calls, int) or self.repeat_calls < 1:
+            raise TaskFault(f"{hidden}: repeat_calls must be a whole number of at least 1")
+        check_gates(hidden, self.gates, self.output_names)
+        check_variations(hidden, self.variations, vars(self._checks))
+        varied = [variation["workload"] for variation in self.variations]
+        check_labels(hidden, [*self.registered, *self.smoke, *varied])
 
     def arguments(self, workload: dict[str, Any], seed: str, device: str = "cpu") -> list[Any]:
         """Fresh arguments of run() for a workload; the contents follow from `seed` alone."""
         config = {**workload, "seed": number(seed), "device": device}
-        return list(self._call("get_inputs.py", self._generator.get_inputs, config))
+        return self._arguments("get_inputs.py", self._call("get_inputs.py", self._generator.get_inputs, config))
 
     def vary(self, name: str, arguments: Sequence[Any], seed: str) -> list[Any]:
         """The arguments of a hidden variation."""
         generator = torch.Generator().manual_seed(number(seed))
-        return list(self._call("hidden/check.py", getattr(self._checks, name), list(arguments), generator))
+        varied = self._call("hidden/check.py", getattr(self._checks, name), list(arguments), generator)
+        return self._arguments(f"hidden/check.py: {name}", varied)
 
     def expected(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """Reference outputs, from copies of the arguments."""
-        copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
-        result = self._call("reference.py", self._reference.run, *copies)
-        return list(result) if isinstance(result, (tuple, list)) else [result]
+
+        def run() -> Any:
+            return self._reference.run(
+                *(value.clone() if isinstance(value, torch.Tensor) else value for value in arguments)
+            )
+
+        result = self._call("reference.py", run)
+        outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+        if len(outputs) != len(self.output_names):
+            raise TaskFault(
+                f"task {self.slug}: reference.py returned {len(outputs)} outputs, "
+                f"hidden/workloads.json names {len(self.output_names)}"
+            )
+        for name, output in zip(self.output_names, outputs, strict=True):
+            if not isinstance(output, torch.Tensor):
+                raise TaskFault(f"task {self.slug}: reference.py returned no tensor for {name}, but {output!r:.80}")
+            self._carried("reference.py", output)
+        return outputs
+
+    def _arguments(self, file: str, values: Any) -> list[Any]:
+        if not isinstance(values, (tuple, list)):
+            raise TaskFault(f"task {self.slug}: {file} must return a list, the arguments of run()")
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                self._carried(file, value)
+            elif not isinstance(value, (bool, int, float, str, type(None))):
+                raise TaskFault(
+                    f"task {self.slug}: {file} returned {value!r:.80}: only tensors, numbers, text and None"
+                )
+        if any(position not in range(len(values)) for position in self.mutated):
+            raise TaskFault(
+                f"task {self.slug}: hidden/workloads.json: mutated_inputs are {self.mutated}, "
+                f"but run() has {len(values)} arguments"
+            )
+        return list(values)
+
+    def _carried(self, file: str, tensor: torch.Tensor) -> None:
+        try:
+            layout.header_of(tensor)
+        except ValueError as problem:
+            raise TaskFault(f"task {self.slug}: {file}: {problem}") from None
 
     def memory_cap_bytes(self, workload: dict[str, Any]) -> int | None:
         """The task's bound on tensors alive during a call, outputs included; None where the task has none."""
@@ -63,14 +116,33 @@ class LoadedTask:
         return self._bound("copy_budget_bytes", workload)
 
     def _bound(self, name: str, workload: dict[str, Any]) -> int | None:
-        bound = getattr(self._checks, name, None)
-        return int(self._call("hidden/check.py", bound, workload)) if bound else None
+        function = getattr(self._checks, name, None)
+        if function is None:
+            return None
+        bound = self._call("hidden/check.py", function, workload)
+        if not isinstance(bound, (int, float)):
+            raise TaskFault(f"task {self.slug}: hidden/check.py: {name} must return a number, not {bound!r:.80}")
+        return int(bound)
 
     def _call(self, file: str, function: Any, *arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except Exception as problem:  # the task's author wrote this code: any failure of it is the task's
+        except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
+            if out_of_memory(problem):
+                raise MemoryError(
+                    f"task {self.slug}: {file} needs more memory than this machine gives ({problem}); "
+                    "free some, or use a larger machine"
+                ) from problem
             raise TaskFault(f"task {self.slug}: {file} raised {type(problem).__name__}: {problem}") from problem
+
+
+def out_of_memory(problem: BaseException) -> bool:
+    """True where an exception says that the machine's memory is full. PyTorch says so in words alone on a CPU."""
+    if isinstance(problem, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(problem, RuntimeError) and (
+        "allocate memory" in str(problem) or "not enough memory" in str(problem)
+    )
 
 
 def derive(root: str, *parts: object) -> str:
@@ -83,24 +155,36 @@ def number(seed: str) -> int:
     return int(seed[:16], 16) >> 1
 
 
-def _json(files: dict[str, str], name: str) -> dict[str, Any]:
+def _json(bundle: TaskBundle, files: dict[str, str], name: str) -> dict[str, Any]:
+    if name not in files:
+        raise TaskFault(f"task {bundle.slug} has no {name}")
     try:
         data = json.loads(files[name])
-    except KeyError:
-        raise TaskFault(f"the task has no {name}") from None
-    except ValueError as problem:
-        raise TaskFault(f"{name}: {problem}") from None
+    except (ValueError, RecursionError) as problem:
+        raise TaskFault(f"task {bundle.slug}: {name}: {problem}") from None
     if not isinstance(data, dict):
-        raise TaskFault(f"{name}: an object was expected")
+        raise TaskFault(f"task {bundle.slug}: {name}: an object was expected")
     return data
 
 
-def _module(bundle: TaskBundle, files: dict[str, str], name: str) -> types.ModuleType:
+def _rules(bundle: TaskBundle) -> dict[str, Any]:
+    try:
+        rules = tomllib.loads(bundle.hidden.get("rules.toml", ""))
+        policy_of(rules)
+    except ValueError as problem:  # of TOML, or of what the rules know
+        raise TaskFault(f"task {bundle.slug}: hidden/rules.toml: {problem}") from None
+    return rules
+
+
+def _module(bundle: TaskBundle, files: dict[str, str], name: str, functions: Sequence[str]) -> types.ModuleType:
+    if name not in files:
+        raise TaskFault(f"task {bundle.slug} has no {name}")
     module = types.ModuleType(f"task_{bundle.slug}_{name.removesuffix('.py')}")
     try:
         exec(compile(files[name], f"{bundle.slug}/{name}", "exec"), module.__dict__)
-    except KeyError:
-        raise TaskFault(f"task {bundle.slug} has no {name}") from None
-    except Exception as problem:  # the task's author wrote this code: any failure of it is the task's
+    except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
         raise TaskFault(f"task {bundle.slug}: {name} raised {type(problem).__name__}: {problem}") from problem
+    for function in functions:
+        if not callable(getattr(module, function, None)):
+            raise TaskFault(f"task {bundle.slug}: {name} defines no {function}(...)")
     return module

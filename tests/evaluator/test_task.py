@@ -1,0 +1,98 @@
+"""A broken task is a TaskFault that names the file, never an exception that ends the evaluator."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+
+from d2k_agent.contract import TaskBundle
+from d2k_agent.evaluator.faults import TaskFault
+from d2k_agent.evaluator.task import LoadedTask, derive
+from tests.evaluator.scaling import task
+
+SEED = derive("0" * 64, "test")
+
+
+def broken(files: dict[str, str] | None = None, **hidden: Any) -> TaskBundle:
+    """The scaling task with files replaced, and keys of hidden/workloads.json replaced (left out where None)."""
+    whole = task()
+    data = {**json.loads(whole.hidden["workloads.json"]), **hidden}
+    data = {name: value for name, value in data.items() if value is not None}
+    replaced = {"workloads.json": json.dumps(data), **(files or {})}
+    public = {name: replaced.get(name, text) for name, text in whole.public.items()}
+    return TaskBundle(whole.slug, public, {name: replaced.get(name, text) for name, text in whole.hidden.items()})
+
+
+@pytest.mark.parametrize(
+    ("bundle", "said"),
+    [
+        (broken({"rules.toml": "[foo]\nallow = []\n"}), "rules.toml: [foo] is unknown"),
+        (broken({"rules.toml": "[torch]\nallow = 3\n"}), "hidden/rules.toml"),
+        (broken({"workloads.json": "[]"}), "workloads.json: an object"),
+        (broken({"config.json": '{"workloads": 3}'}), "config.json: workloads must be a list"),
+        (broken({"config.json": '{"workloads": [{}]}'}), "needs a label"),
+        (broken({"config.json": '{"workloads": [{"label": "smoke_n1000"}]}'}), "smoke_n1000 is used 2 times"),
+        (broken(smoke=None), "hidden/workloads.json: smoke is missing"),
+        (broken(gates=[]), "hidden/workloads.json: gates is missing"),
+        (broken(gates=[{"gate": "nope", "limit": 1}]), "no gate 'nope'"),
+        (broken(gates=[{"gate": "rel_norm"}]), "needs a number called limit"),
+        (broken(gates=[{"gate": "rel_norm", "limit": 1, "output": "z"}]), "names output 'z'"),
+        (broken(variations=[{"name": "a", "vary": "gone", "workload": {"label": "b"}}]), "asks for 'gone'"),
+        (broken(variations=[{"name": "a", "vary": "zeros"}]), "needs a name and a workload"),
+        (broken(repeat_calls=0), "repeat_calls"),
+        (broken({"reference.py": "raise SystemExit(3)\n"}), "reference.py raised SystemExit: 3"),
+        (broken({"reference.py": "{}['x']\n"}), "reference.py raised KeyError"),
+        (broken({"get_inputs.py": "x = 1\n"}), "get_inputs.py defines no get_inputs"),
+    ],
+)
+def test_a_broken_file_is_a_fault_of_the_task_when_it_is_loaded(bundle: TaskBundle, said: str) -> None:
+    with pytest.raises(TaskFault) as fault:
+        LoadedTask(bundle)
+    assert said in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("bundle", "said"),
+    [
+        (broken(outputs=["y", "z"]), "returned 1 outputs, hidden/workloads.json names 2"),
+        (broken({"reference.py": "def run(x, f):\n    raise SystemExit(1)\n"}), "reference.py raised SystemExit"),
+        (broken({"reference.py": "def run(x, f):\n    return None\n"}), "no tensor for y, but None"),
+        (
+            broken({"reference.py": "def run(x, f):\n    return x.cfloat()\n"}),
+            "reference.py: the layout does not carry",
+        ),
+        (broken({"get_inputs.py": "def get_inputs(c):\n    raise KeyError('n')\n"}), "get_inputs.py raised KeyError"),
+        (broken({"get_inputs.py": "def get_inputs(c):\n    pass\n"}), "get_inputs.py must return a list"),
+        (broken({"get_inputs.py": "def get_inputs(c):\n    return [{1}]\n"}), "get_inputs.py returned {1}"),
+        (broken(mutated_inputs=[2]), "but run() has 2 arguments"),
+    ],
+)
+def test_what_a_tasks_code_returns_is_checked(bundle: TaskBundle, said: str) -> None:
+    loaded = LoadedTask(bundle)
+    with pytest.raises(TaskFault) as fault:
+        loaded.expected(loaded.arguments(loaded.smoke[0], SEED))
+    assert said in str(fault.value)
+
+
+@pytest.mark.parametrize("code", ["torch.empty(1 << 50)", "bytearray(1 << 60)"])
+def test_a_full_memory_is_the_machines_fault(code: str) -> None:
+    loaded = LoadedTask(broken({"reference.py": f"import torch\n\n\ndef run(x, f):\n    return {code}\n"}))
+    with pytest.raises(MemoryError, match=r"task scaling: reference\.py needs more memory"):
+        loaded.expected([torch.ones(1), 2.0])
+
+
+def test_a_bound_that_is_no_number_is_a_fault_of_the_task() -> None:
+    check = task().hidden["check.py"] + "\n\ndef memory_cap_bytes(workload):\n    pass\n"
+    loaded = LoadedTask(broken({"check.py": check}))
+    with pytest.raises(TaskFault, match="memory_cap_bytes must return a number"):
+        loaded.memory_cap_bytes(loaded.smoke[0])
+
+
+def test_a_whole_task_gives_arguments_and_reference_outputs() -> None:
+    loaded = LoadedTask(task())
+    x, factor = loaded.arguments(loaded.smoke[0], SEED)
+    assert torch.equal(loaded.expected([x, factor])[0], x * 3.0)
+    assert torch.equal(loaded.vary("zeros", [x, factor], SEED)[0], torch.zeros(1000))
