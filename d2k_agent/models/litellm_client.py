@@ -40,6 +40,7 @@ class LiteLLMModel:
 
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
+    `list_prices`: whether the prices in litellm's table hold; left out, they do unless `options` name a server.
     Raises UsageError when the name is no model's or a key is missing.
     """
 
@@ -50,6 +51,7 @@ class LiteLLMModel:
         keys: Mapping[str, str] | None = None,
         *,
         policy: RetryPolicy | None = None,
+        list_prices: bool | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -58,6 +60,7 @@ class LiteLLMModel:
         self.name = name
         self._options = options or ModelOptions()
         self._policy = policy or RetryPolicy()
+        self._list_prices = self._options.api_base is None if list_prices is None else list_prices
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
         self._mask = Mask(keys or {})
         self._litellm = _load()
@@ -159,21 +162,27 @@ class LiteLLMModel:
         return usage_from_report(report)
 
     def _cost_usd(self, response: Any, usage: Usage) -> float | None:
-        """The price of the reply by litellm's bundled table; None where the usage or the model is not known."""
+        """The reply's price by litellm's bundled table; None where the usage or the price is not known.
+
+        A prompt that nobody split costs what litellm says: all of it as uncached input.
+        """
         names = (self.name, self._bare_name, f"{self._provider}/{self._bare_name}")
-        if not usage.known or not any(name in self._litellm.model_cost for name in names):
+        if not self._list_prices or usage.output is None:
+            return None
+        if not any(name in self._litellm.model_cost for name in names):
             return None
         if usage.output == response.usage.completion_tokens:
             cost = response._hidden_params.get("response_cost")  # noqa: SLF001 - where litellm documents it
             return None if cost is None else float(cost)
+        split = usage.uncached_input is not None
         inputs = (usage.uncached_input or 0) + (usage.cache_write or 0) + (usage.cache_read or 0)
         parts = self._litellm.cost_per_token(
             model=self._bare_name,
             custom_llm_provider=self._provider,
-            prompt_tokens=inputs,
+            prompt_tokens=inputs if split else response.usage.prompt_tokens,
             completion_tokens=usage.output,
-            cache_read_input_tokens=usage.cache_read,
-            cache_creation_input_tokens=usage.cache_write,
+            cache_read_input_tokens=usage.cache_read or 0,
+            cache_creation_input_tokens=usage.cache_write or 0,
         )
         return float(sum(parts))
 

@@ -6,7 +6,7 @@ over a run (records), or estimates: a count that no provider reported is None.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,20 +46,30 @@ class Usage:
 def usage_from_report(report: Mapping[str, Any] | None) -> Usage:
     """The buckets of a usage report in LiteLLM's form, where `prompt_tokens` includes cached reads and writes.
 
-    No request has an empty prompt: a report without prompt tokens is no report. A provider that names no cached
-    tokens is taken at its word, all of the prompt was uncached. Where reads and writes exceed the prompt, the
-    prompt cannot include them and is itself the uncached part.
+    No request has an empty prompt: a report without prompt tokens is no report. Where nothing says how many tokens
+    were read from a cache, nobody knows how the prompt was split. A provider that counts reads and no writes has no
+    price for writes: there are none. Where reads and writes exceed the prompt, the prompt cannot include them and is
+    itself the uncached part.
     """
     report = report or {}
     prompt, completion = _count(report, "prompt_tokens"), _count(report, "completion_tokens")
     if not prompt or completion is None:
         return Usage.unknown()
-    details = report.get("prompt_tokens_details") or {}
-    read = max((_count(source, name) or 0 for source in (details, report) for name in READ_FIELDS), default=0)
-    write = max((_count(source, name) or 0 for source in (details, report) for name in WRITE_FIELDS), default=0)
-    uncached = prompt - read - write if read + write <= prompt else prompt
     reasoning = _count(report.get("completion_tokens_details") or {}, "reasoning_tokens")
-    return Usage(uncached, write, read, _output(report, prompt, completion, reasoning or 0), reasoning)
+    output = _output(report, prompt, completion, reasoning or 0)
+    read, write = _largest(report, READ_FIELDS), _largest(report, WRITE_FIELDS)
+    if read is None:
+        return Usage(None, write, None, output, reasoning)
+    write = write or 0
+    uncached = prompt - read - write if read + write <= prompt else prompt
+    return Usage(uncached, write, read, output, reasoning)
+
+
+def _largest(report: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    """The count that goes by one or several of `names`, None where it goes by none."""
+    sources = (report.get("prompt_tokens_details") or {}, report)
+    counts = [_count(source, name) for source in sources for name in names]
+    return max((count for count in counts if count is not None), default=None)
 
 
 def _output(report: Mapping[str, Any], prompt: int, completion: int, reasoning: int) -> int:

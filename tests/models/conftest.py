@@ -37,7 +37,12 @@ def client() -> Iterator[Callable[..., Asked]]:
     """Makes a client of a provider that plays a case, or a list of steps, until the test ends."""
     running = ExitStack()
 
-    def connect(steps: list[dict[str, Any]] | dict[str, Any], name: str = "openai/d2k-test-1", **options: Any) -> Asked:
+    def connect(
+        steps: list[dict[str, Any]] | dict[str, Any],
+        name: str = "openai/d2k-test-1",
+        list_prices: bool | None = True,
+        **options: Any,
+    ) -> Asked:
         playing = running.enter_context(serving(steps["responses"] if isinstance(steps, dict) else steps))
         base = playing.url + ("" if name.startswith("anthropic/") else "/v1")
         waits: list[float] = []
@@ -47,6 +52,7 @@ def client() -> Iterator[Callable[..., Asked]]:
             ModelOptions(api_base=base, **{"timeout_s": 20.0, **options}),
             {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY},
             policy=RetryPolicy(attempts=4),
+            list_prices=list_prices,
             wait=waits.append,
             jitter=lambda: 0.0,
             notice=notices.append,

@@ -27,7 +27,7 @@ def test_buckets_and_cost(name: str, case: Case, client: Client, priced: str) ->
     expected = played["expect"]
     for bucket in {"uncached_input", "cache_write", "cache_read", "output", "reasoning"} & set(expected):
         assert getattr(reply.usage, bucket) == expected[bucket]
-    assert reply.usage.known
+    assert reply.usage.known is (name != "B04a"), "B04a says nothing of a cache"
     assert reply.cost_usd == pytest.approx(expected["cost_usd"], abs=1e-9)
 
 
@@ -41,6 +41,10 @@ def test_an_unmapped_model_has_tokens_and_no_cost(case: Case, client: Client) ->
     reply = client(case("B03"), "openai/d2k-brand-new-2027").ask()
     assert reply.usage == Usage(1_000, 0, 9_000, 500)
     assert reply.cost_usd is None
+
+
+def test_at_a_server_of_ones_own_the_price_is_unknown(case: Case, client: Client, priced: str) -> None:
+    assert client(case("B01a"), priced, list_prices=None).ask().cost_usd is None
 
 
 def test_missing_usage_is_unknown_and_so_is_the_cost_of_a_priced_model(case: Case, client: Client, priced: str) -> None:

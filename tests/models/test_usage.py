@@ -48,8 +48,19 @@ def test_reasoning_counted_beside_the_completion_is_added_when_the_total_says_so
     assert (usage.output, usage.reasoning) == (900, 800)
 
 
-def test_no_cached_tokens_named_means_that_all_of_the_prompt_was_uncached() -> None:
-    assert usage_from_report(report()) == Usage(10_000, 0, 0, 500)
+def test_without_a_word_on_the_cache_nobody_knows_how_the_prompt_was_split() -> None:
+    for silent in ({}, {"prompt_tokens_details": None}, {"prompt_tokens_details": {"cached_tokens": None}}):
+        usage = usage_from_report(report(**silent))
+        assert usage == Usage(None, None, None, 500)
+        assert not usage.known
+
+
+def test_a_count_of_zero_cached_tokens_is_a_count() -> None:
+    assert usage_from_report(report(prompt_tokens_details={"cached_tokens": 0})) == Usage(10_000, 0, 0, 500)
+
+
+def test_writes_alone_do_not_tell_the_reads() -> None:
+    assert usage_from_report(report(cache_creation_input_tokens=4_000)) == Usage(None, 4_000, None, 500)
 
 
 @pytest.mark.parametrize("nothing", [None, {}, report(0, 0), {"prompt_tokens": 10}, {"prompt_tokens": None}])
