@@ -234,6 +234,6 @@ def _tasks() -> list[Finding]:
 
 
 def _keys(around: Surroundings) -> Finding:
-    names = ", ".join(name for name in around.provider_keys() if name.endswith("_API_KEY"))
+    names = ", ".join(name for name in around.provider_keys() if "_API" in name)
     advice = "export your provider's key (such as ANTHROPIC_API_KEY) to use its models; recorded runs need none"
     return Finding("API keys", "ok", names) if names else Finding("API keys", "limited", "none set", advice)

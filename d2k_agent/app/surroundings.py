@@ -10,7 +10,6 @@ from pathlib import Path
 
 from d2k_agent.config import SETTINGS_FILE, USER_KEYS, Settings, read_settings
 
-KEY_ENDINGS = ("_KEY", "_TOKEN", "_ACCESS_KEY_ID")
 EVALUATOR_VARIABLES = (
     "PATH",
     "HOME",
@@ -64,7 +63,9 @@ class Surroundings:
 
     def provider_keys(self) -> dict[str, str]:
         """The providers' keys by variable name. They go into the model's client and nowhere else."""
-        return {name: value for name, value in sorted(self.environ.items()) if name.endswith(KEY_ENDINGS) and value}
+        from d2k_agent.models.keys import names_a_key
+
+        return {name: value for name, value in sorted(self.environ.items()) if names_a_key(name) and value}
 
     def evaluator_environment(self) -> dict[str, str]:
         """The whole environment of an evaluator: no key is in it."""

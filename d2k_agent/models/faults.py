@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from d2k_agent.errors import ContextOverflow, D2KError, ModelError, UsageError
+from d2k_agent.models.keys import names_a_key
 from d2k_agent.models.retry import Passing
 
 _TOO_LONG = re.compile(
@@ -21,7 +22,6 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
-_KEY_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _SECRET = re.compile(r"\b(?:sk|gsk|xai|hf|pplx|r8)[-_][\w-]{8,}|\bAIza[\w-]{20,}|(?<=[Bb]earer )[\w.-]{8,}")
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "PoolTimeout")
 
@@ -30,7 +30,7 @@ class Mask:
     """Takes keys out of a text: the known ones by value, others by their usual shape."""
 
     def __init__(self, keys: Mapping[str, str]) -> None:
-        named = [(value, name) for name, value in keys.items() if _KEY_NAME.search(name) and len(value) >= 6]
+        named = [(value, name) for name, value in keys.items() if names_a_key(name) and len(value) >= 6]
         self._keys = sorted(named, key=lambda pair: -len(pair[0]))
 
     def __call__(self, text: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
+from d2k_agent.models.faults import Mask
 
 
 def surroundings(folder: Path, **environ: str) -> Surroundings:
@@ -41,6 +42,17 @@ def test_a_folder_names_no_program_and_does_not_hide_the_users(tmp_path: Path) -
     write(tmp_path / "config" / "d2k-agent" / "d2k-agent.toml", "turns = 2\nevaluator_python = '/opt/python'\n")
     settings = around.settings(Settings())
     assert (settings.turns, settings.evaluator_python) == (3, "/opt/python")
+
+
+@pytest.mark.parametrize(
+    "name", ["WATSONX_APIKEY", "AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY_2", "OPENAI_API_KEY2", "AZURE_CLIENT_SECRET"]
+)
+def test_what_goes_to_the_provider_as_a_key_is_masked(tmp_path: Path, name: str) -> None:
+    keys = surroundings(
+        tmp_path, **{name: "vt-0123456789", "MAX_TOKENS": "100000", "KEYBOARD": "german"}
+    ).provider_keys()
+    assert keys == {name: "vt-0123456789"}
+    assert Mask(keys)("refused: vt-0123456789") == f"refused: <{name}>"
 
 
 def test_runs_lie_where_the_settings_say(tmp_path: Path) -> None:
