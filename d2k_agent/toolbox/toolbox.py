@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from d2k_agent.toolbox.calls import HostTool
     from d2k_agent.toolbox.spec import ToolSpec
 
-_LIBRARY = Path(__file__).resolve().parent / "inside"
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LIBRARY = _PACKAGE / "toolbox" / "inside"
 
 
 class Toolbox:
@@ -47,7 +48,8 @@ class Toolbox:
         self._specs = dict(sorted(specs.items()))
         self._sandbox = sandbox
         self._host = dict(host)
-        self._portable = PortableText({**roots, str(workspace.resolve()): "/workspace"})
+        # The environment of a command names folders of this package, and a message of a tool may.
+        self._portable = PortableText({**roots, str(_PACKAGE): "<d2k>", str(workspace.resolve()): "/workspace"})
 
     def schemas(self) -> list[dict[str, Any]]:
         """The tools as model interfaces of OpenAI's kind take them, always in the same order."""

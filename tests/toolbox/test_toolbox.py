@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,14 @@ def test_a_tool_may_be_written_in_any_language(box: Sandbox, tmp_path: Path) -> 
     (folder / "bin" / "count").chmod(0o755)
     toolbox = Toolbox(load_tools(tmp_path / "tools"), box, box.workspace, {}, {})
     assert toolbox.call(ToolCall("1", "count", {"path": "x"})).text == str(len('{"path": "x"}'))
+
+
+def test_a_command_does_not_see_where_this_package_lies(box: Sandbox) -> None:
+    toolbox = Toolbox({"bash": load_tools(ROOT / "tools")["bash"]}, box, box.workspace, {}, {sys.prefix: "<python>"})
+    shown = toolbox.call(ToolCall("1", "bash", {"command": "env"})).text
+    assert "PATH=" in shown and str(ROOT / "d2k_agent") not in shown
+    reached = toolbox.call(ToolCall("2", "bash", {"command": "ls -d <d2k>/toolbox/inside"}))
+    assert (reached.status, reached.text) == ("ok", "<d2k>/toolbox/inside")
 
 
 def test_output_that_looks_like_an_instruction_is_text(box: Sandbox, tmp_path: Path) -> None:
