@@ -5,9 +5,11 @@ Everything else stays out of sight: other installed packages, the rest of a chec
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
+import pwd
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -122,13 +124,29 @@ def _interpreter_trees() -> Iterator[Path]:
 
 
 def _compiler_folders() -> tuple[Path, ...]:
-    """Where this process finds compilers outside the system's folders (a machine may keep them below /opt)."""
+    """Where this process finds compilers outside the system's folders (a machine may keep them below /opt).
+
+    Not in a home or in the checkout: a link to gcc in ~/bin would make ~/lib and ~/include readable.
+    """
     found: dict[Path, None] = {}
     for folder in map(Path, os.get_exec_path()):
         for program in (folder / name for name in ("cc", "gcc", "g++", "clang", "nvcc")):
             if os.access(program, os.X_OK):
                 found.update({folder.absolute(): None, program.resolve().parent: None})
-    return tuple(folder for folder in found if not folder.resolve().is_relative_to("/usr"))
+    elsewhere = (Path("/usr"), _own_folder(), *_homes())
+    return tuple(
+        folder
+        for folder in found
+        if not any(place.is_relative_to(other) for place in (folder, folder.resolve()) for other in elsewhere)
+    )
+
+
+def _homes() -> set[Path]:
+    """Where people keep their own files: the usual folders, and this user's home as the system knows it."""
+    homes = {Path("/home"), Path("/root")}
+    with contextlib.suppress(KeyError):  # a container may run as a user whom the system does not know
+        homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    return {place for home in homes for place in (home, home.resolve())} - {Path("/")}
 
 
 def _compiler_trees(folder: Path) -> Iterator[Path]:

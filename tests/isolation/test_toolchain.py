@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
+import os
+import pwd
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -84,14 +88,39 @@ def test_an_installed_package_and_its_data_are_left_out(tmp_path: Path) -> None:
     assert str(site.resolve()) in listed
 
 
-def test_a_compiler_off_the_beaten_track_is_found_by_path(tmp_path: Path) -> None:
-    compiler = tmp_path / "gcc-14" / "bin" / "gcc"
-    for folder in ("bin", "libexec", "private"):
-        (tmp_path / "gcc-14" / folder).mkdir(parents=True)
-    compiler.touch(0o755)
+def with_compiler(path: str, *roots: Path) -> set[str]:
+    """What a process with this PATH may read below `roots`, relative to them."""
     program = "import json; from d2k_agent.isolation import toolchain_paths; print(json.dumps(toolchain_paths()[0]))"
-    environment = {"PATH": f"{compiler.parent}:/usr/bin", "PYTHONPATH": str(ROOT)}
+    environment = {"PATH": path, "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-c", program]
     read = json.loads(subprocess.run(argv, env=environment, capture_output=True, text=True, check=True).stdout)
-    prefix = tmp_path.resolve() / "gcc-14"
-    assert {tree for tree in read if tree.startswith(str(prefix))} == {str(prefix / "bin"), str(prefix / "libexec")}
+    below = {(tree, root.resolve()) for tree in map(Path, read) for root in roots}
+    return {str(tree.relative_to(root)) for tree, root in below if tree.is_relative_to(root)}
+
+
+def prefix_with_compiler(prefix: Path) -> Path:
+    for folder in ("bin", "libexec", "private"):
+        (prefix / folder).mkdir(parents=True)
+    (prefix / "bin" / "gcc").touch(0o755)
+    return prefix / "bin"
+
+
+def test_a_compiler_off_the_beaten_track_is_found_by_path(tmp_path: Path) -> None:
+    programs = prefix_with_compiler(tmp_path / "gcc-14")
+    assert with_compiler(f"{programs}:/usr/bin", tmp_path) == {"gcc-14/bin", "gcc-14/libexec"}
+
+
+def test_a_link_to_a_compiler_opens_neither_a_home_nor_a_checkout(tmp_path: Path) -> None:
+    prefix_with_compiler(tmp_path / "gcc-14")
+    with contextlib.ExitStack() as stack:
+        homes = []
+        for place in (Path(pwd.getpwuid(os.getuid()).pw_dir), ROOT):
+            if not os.access(place, os.W_OK):
+                continue
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".d2k-test-", dir=place)))
+            for folder in ("bin", "lib", "include"):
+                (home / folder).mkdir()
+            (home / "bin" / "gcc").symlink_to(tmp_path / "gcc-14" / "bin" / "gcc")
+            homes.append(home)
+        path = ":".join(str(home / "bin") for home in homes)
+        assert with_compiler(path, tmp_path, *homes) == {"gcc-14/bin", "gcc-14/libexec"}
