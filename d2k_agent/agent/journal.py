@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2k_agent.agent.replies import RequestedCall, requested_calls
+from d2k_agent.models import Message
 from d2k_agent.records import (
     ConversationStarted,
     Event,
     EventLog,
     Measured,
-    Message,
     ModelCallFailed,
     ModelCallInterrupted,
     ModelCallStarted,

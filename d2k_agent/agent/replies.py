@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from d2k_agent.agent import prompt
-from d2k_agent.records import Message
+from d2k_agent.models import Message
 
 CALLS_PER_REPLY = 32
 EMPTY_REPLY = "(empty reply)"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -30,6 +31,17 @@ def to_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): to_data(item) for key, item in value.items()}
     return value
+
+
+def finite(data: Any) -> Any:
+    """Return plain JSON data with None for every number that is not finite: JSON has no word for those."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, dict):
+        return {key: finite(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [finite(item) for item in data]
+    return data
 
 
 def from_data(cls: type[T], data: Any, where: str = "") -> T:

@@ -7,9 +7,10 @@ Covers: the protocol, usage in disjoint buckets, scripted and replayed models. T
 from d2k_agent.models.protocol import Message, Model, ModelReply
 from d2k_agent.models.replay import Divergence, RecordedTurn, ReplayModel, compare
 from d2k_agent.models.scripted import ScriptedModel, load_script, script_name
-from d2k_agent.models.usage import Usage
+from d2k_agent.models.usage import BUCKETS, Usage
 
 __all__ = [
+    "BUCKETS",
     "Divergence",
     "Message",
     "Model",

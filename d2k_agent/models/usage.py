@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+BUCKETS = ("uncached_input", "cache_write", "cache_read", "output")
+"""The disjoint parts of a reply's tokens: each has a price of its own."""
+
 READ_FIELDS = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 WRITE_FIELDS = ("cache_creation_tokens", "cache_write_tokens", "cache_creation_input_tokens")
 
@@ -25,7 +28,7 @@ class Usage:
     reasoning: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("uncached_input", "cache_write", "cache_read", "output", "reasoning"):
+        for name in (*BUCKETS, "reasoning"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} is a number of tokens, not {value}")
@@ -40,7 +43,7 @@ class Usage:
     @property
     def known(self) -> bool:
         """True when all four buckets are known."""
-        return None not in (self.uncached_input, self.cache_write, self.cache_read, self.output)
+        return all(getattr(self, name) is not None for name in BUCKETS)
 
 
 def usage_from_report(report: Mapping[str, Any] | None) -> Usage:

@@ -12,11 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from d2k_agent.models import Usage
+from d2k_agent.models import Message, Usage
 from d2k_agent.records.verdicts import Times, VerdictRecord
-
-Message = dict[str, Any]
-"""One message of the conversation in the chat form that models take."""
 
 
 class StopReason(enum.StrEnum):

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from d2k_agent.models import Usage
+from d2k_agent.models import BUCKETS, Usage
 from d2k_agent.records.events import Event, ModelCallFailed, ModelCallInterrupted, ModelReplied
-
-BUCKETS = ("uncached_input", "cache_write", "cache_read", "output")
 
 
 @dataclass(frozen=True)

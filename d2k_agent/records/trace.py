@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 
 from d2k_agent.contract import VerdictStatus
+from d2k_agent.models import Message
 from d2k_agent.records.events import (
     ConversationStarted,
     Event,
     Measured,
-    Message,
     ModelReplied,
     Nudged,
     RunFinished,

@@ -6,13 +6,12 @@ judge blind: whoever builds its input from VerdictRecord cannot leak a runtime. 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from d2k_agent.contract import Check, Environment, Measurement, Verdict, VerdictStatus, Violation
-from d2k_agent.contract.wire import to_data
+from d2k_agent.contract.wire import finite, to_data
 
 
 class _Record(BaseModel):
@@ -87,7 +86,7 @@ def cut(verdict: Verdict) -> Cut:
     """
     measured = [result for result in verdict.workloads if result.measurement is not None]
     words = not measured
-    report = None if verdict.compile_report is None else _finite(to_data(verdict.compile_report))
+    report = None if verdict.compile_report is None else finite(to_data(verdict.compile_report))
     seconds = dict(verdict.seconds)
     if report is not None:
         seconds.setdefault("compile_report", report.pop("seconds"))
@@ -103,7 +102,7 @@ def cut(verdict: Verdict) -> Cut:
                 status=result.status,
                 checks=tuple(_finite_check(check) for check in result.checks),
                 registered=result.registered,
-                rel_norm=_finite(result.rel_norm),
+                rel_norm=finite(result.rel_norm),
                 message="" if result.measurement else result.message,
             )
             for result in verdict.workloads
@@ -113,7 +112,7 @@ def cut(verdict: Verdict) -> Cut:
         seed_commitment=verdict.seed_commitment,
         notes=verdict.notes if words else (),
     )
-    return Cut(verdict=found, times=_times(verdict) if measured else None, seconds=_finite(seconds))
+    return Cut(verdict=found, times=_times(verdict) if measured else None, seconds=finite(seconds))
 
 
 def _times(verdict: Verdict) -> Times:
@@ -132,14 +131,4 @@ def _times(verdict: Verdict) -> Times:
 
 
 def _finite_check(check: Check) -> Check:
-    return Check(check.output, check.gate, _finite(check.value), _finite(check.limit), check.passed, check.message)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value
+    return Check(check.output, check.gate, finite(check.value), finite(check.limit), check.passed, check.message)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from d2k_agent.contract import Verdict
-from d2k_agent.contract.wire import to_data
+from d2k_agent.contract.wire import finite, to_data
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -15,15 +14,5 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     Scripts may rely on `status`, `eligible`, `violations` (each `check`, `message`), `workloads` (each `label`,
     `status`, `checks`, `mean_ms`, `speedup`, `rel_norm`), `geomean_speedup` and `environment`.
     """
-    data: dict[str, Any] = _finite(to_data(verdict))
+    data: dict[str, Any] = finite(to_data(verdict))
     return {"status": data.pop("status"), "eligible": verdict.eligible, **data}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value
