@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,8 @@ def examine(around: Surroundings) -> list[Finding]:
         *_packages(),
         *_evaluator(around, settings),
         *_gpu(around),
-        *_isolation(around),
+        *_isolation(),
+        runs_folder_finding(around.runs_folder(settings)),
         *_room(around, settings),
         *_tasks(),
         _keys(around),
@@ -171,32 +174,64 @@ def _tool(around: Surroundings, name: str) -> str | None:
     return shutil.which(name, path=around.environ.get("PATH"))
 
 
-def _isolation(around: Surroundings) -> list[Finding]:
-    from d2k_agent.isolation import landlock_abi
-    from d2k_agent.sandbox import probe
+def _isolation() -> list[Finding]:
+    from d2k_agent.sandbox import find_bubblewrap, probe
 
-    return isolation_findings(probe().kind, landlock_abi(), _tool(around, "bwrap"))
+    found = probe()
+    return isolation_findings(found.kind, found.details, find_bubblewrap())
 
 
-def isolation_findings(kind: str, abi: int, bubblewrap: str | None) -> list[Finding]:
+def isolation_findings(kind: str, details: Mapping[str, Any], bubblewrap: str | None) -> list[Finding]:
     """What a probe found: the class that works for tools, Landlock (which candidates need), bubblewrap."""
-    advice = "use a kernel with Landlock (5.13 or later), or give --unsafe-no-sandbox and trust every candidate"
-    works = Finding("isolation", "ok", kind)
-    advice_landlock = "use kernel 5.13 or later with Landlock enabled: candidates are confined by it"
-    advice_tools = "install bubblewrap to give the agent's tools a /proc of their own (Landlock serves without it)"
-    return [
-        works if kind != "none" else Finding("isolation", "missing", "none works here", advice),
-        Finding("Landlock", "ok", f"ABI {abi}") if abi > 0 else Finding("Landlock", "missing", "no", advice_landlock),
-        Finding("bubblewrap", "ok", bubblewrap)
-        if bubblewrap
-        else Finding("bubblewrap", "limited", "not found", advice_tools),
-    ]
+    return [_walls(kind, details), _landlock(details), _bubblewrap(str(details["bubblewrap"]), bubblewrap)]
+
+
+def _walls(kind: str, details: Mapping[str, Any]) -> Finding:
+    if kind != "none":
+        return Finding("isolation", "ok", kind)
+    reasons = "; ".join(f"{name}: {details[name]}" for name in ("bubblewrap", "landlock"))
+    advice = "install bubblewrap or use kernel 6.12 or later with Landlock, or give --unsafe-no-sandbox and trust all"
+    return Finding("isolation", "missing", f"none works here ({reasons})", advice)
+
+
+def _landlock(details: Mapping[str, Any]) -> Finding:
+    abi = details["landlock_abi"]
+    if abi > 0:
+        return Finding("Landlock", "ok", f"ABI {abi}")
+    advice = "use kernel 5.13 or later with Landlock enabled: candidates are confined by it (tools need 6.12)"
+    return Finding("Landlock", "missing", "no", advice)
+
+
+def _bubblewrap(outcome: str, program: str | None) -> Finding:
+    """`outcome` is what came of trying it: "used", or why it is not."""
+    if program is None:
+        advice = "install it to give the agent's tools a /proc of their own (Landlock serves too, from kernel 6.12 on)"
+        return Finding("bubblewrap", "limited", "not found", advice)
+    if outcome != "used":
+        advice = "allow user namespaces here, as it needs them (Landlock serves too, from kernel 6.12 on)"
+        return Finding("bubblewrap", "limited", f"{program} does not work: {outcome}", advice)
+    return Finding("bubblewrap", "ok", program)
+
+
+def runs_folder_finding(folder: Path) -> Finding:
+    """Can runs be written to `folder`, which need not exist yet?"""
+    standing = _standing(folder)
+    if standing.is_dir() and os.access(standing, os.W_OK | os.X_OK):
+        return Finding("runs folder", "ok", str(folder))
+    problem = "cannot be written" if standing.is_dir() else "is not a folder"
+    advice = "change to a folder that you may write, or set runs_folder in the settings file"
+    return Finding("runs folder", "missing", f"{standing} {problem}", advice)
+
+
+def _standing(folder: Path) -> Path:
+    """`folder`, or the nearest one above it that is there. What cannot be looked into counts as not there."""
+    while not os.path.exists(folder) and folder != folder.parent:
+        folder = folder.parent
+    return folder
 
 
 def _room(around: Surroundings, settings: Settings) -> list[Finding]:
-    folder = around.runs_folder(settings)
-    while not folder.exists():
-        folder = folder.parent
+    folder = _standing(around.runs_folder(settings))
     free = shutil.disk_usage(folder).free
     advice = f"free some space below {folder}: a run takes up to 10 MB, compiled kernels more"
     if free < LEAST_DISK_BYTES:
