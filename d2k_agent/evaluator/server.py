@@ -52,28 +52,36 @@ def main(evaluator_digest: str) -> None:
         lambda text: write_frame(verdicts, b"P", text.encode()),
     )
     while frame := read_frame(jobs):
-        kind, payload = _answer(bench, frame[1])
+        (kind, payload), usable = _answer(bench, frame[1])
         write_frame(verdicts, kind, payload)
+        if not usable:
+            break
     _leave()
 
 
-def _answer(bench: Any, payload: bytes) -> tuple[bytes, bytes]:
+def _answer(bench: Any, payload: bytes) -> tuple[tuple[bytes, bytes], bool]:
+    """The frame that answers a job, and whether this evaluator can take another."""
     from d2k_agent.evaluator.faults import TaskFault
     from d2k_agent.evaluator.judge import judge
     from d2k_agent.evaluator.process import IsolationRefused
+    from d2k_agent.evaluator.task import out_of_memory
+    from d2k_agent.evaluator.zygote import ZygoteEnded
 
     try:
         job = from_data(EvaluatorJob, json.loads(payload))
         if job.device not in ("auto", bench.device.name):
-            return (
-                b"T",
-                f"device {job.device} is not to be had: this version judges on the CPU; use --device cpu".encode(),
-            )
-        return b"V", json.dumps(to_data(judge(bench, job)), allow_nan=False).encode()
+            raise TaskFault(f"device {job.device} is not to be had: this version judges on the CPU; use --device cpu")
+        return (b"V", json.dumps(to_data(judge(bench, job)), allow_nan=False).encode()), True
     except TaskFault as problem:
-        return b"T", str(problem).encode()
+        return (b"T", str(problem).encode()), True
+    except ZygoteEnded as problem:
+        return (b"M", str(problem).encode()), False
     except (IsolationRefused, OSError) as problem:
-        return b"M", str(problem).encode()
+        return (b"M", str(problem).encode()), True
+    except (MemoryError, RuntimeError) as problem:
+        if not out_of_memory(problem):
+            raise
+        return (b"M", (str(problem) or "the evaluator ran out of memory; free some").encode()), True
 
 
 def _prepare_interpreter() -> Any:

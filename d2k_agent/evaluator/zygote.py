@@ -6,6 +6,7 @@ kernels (TRITON_INTERPRET=1), one compiles them: Triton decides at import which 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -25,6 +26,11 @@ Body = Callable[[socket.socket, dict[str, Any]], None]
 """What a forked candidate does: serve its private channel, given the order that asked for it."""
 
 _PID = struct.Struct("<q")
+"""A candidate's process number; minus an errno where it could not be forked."""
+
+
+class ZygoteEnded(ConnectionError):
+    """The zygote is gone, and with it this evaluator's use: start another."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +41,28 @@ class Zygote:
     channel: socket.socket
 
     def fork(self, order: dict[str, Any]) -> tuple[int, socket.socket]:
-        """Fork a candidate: its pid (a child of this process, by way of the subreaper) and its private channel."""
+        """Fork a candidate: its pid (a child of this process, by way of the subreaper) and its private channel.
+
+        Raises OSError where the system gives no process, and ZygoteEnded.
+        """
         ours, theirs = socket.socketpair()
         try:
             socket.send_fds(self.channel, [json.dumps(order).encode()], [theirs.fileno()])
             answer = self.channel.recv(_PID.size)
+        except ConnectionError:
+            answer = b""
         finally:
             theirs.close()
-        if len(answer) != _PID.size:
-            ours.close()
-            raise ConnectionError("the zygote ended")
-        return _PID.unpack(answer)[0], ours
+        pid = _PID.unpack(answer)[0] if len(answer) == _PID.size else None
+        if pid is not None and pid > 0:
+            return pid, ours
+        ours.close()
+        if pid is None:
+            raise ZygoteEnded(
+                "the process that forks candidates ended: free memory if the system killed it, "
+                "and see that this Python can import torch and triton; the evaluator starts again with the next job"
+            )
+        raise OSError(-pid, f"no process for a candidate ({os.strerror(-pid)}); end other processes or raise the limit")
 
 
 def start(prepare: Callable[[], Body]) -> Zygote:
@@ -75,18 +92,29 @@ def _serve(channel: socket.socket, body: Body) -> None:
         data, descriptors, _, _ = socket.recv_fds(channel, 1 << 16, 4)
         if not data:
             return
-        middle = os.fork()
+        middle = _fork(channel)
         if middle == 0:
             # Two forks: the middle process ends at once, so that the supervisor (a subreaper) becomes the parent.
             os.setsid()
-            candidate = os.fork()
-            if candidate:
+            candidate = _fork(channel)
+            if candidate == 0:
+                _run_body(body, descriptors[0], json.loads(data))
+            if candidate is not None:
                 channel.send(_PID.pack(candidate))
-                os._exit(0)
-            _run_body(body, descriptors[0], json.loads(data))
-        os.waitpid(middle, 0)
+            os._exit(0)
+        if middle is not None:
+            os.waitpid(middle, 0)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _fork(channel: socket.socket) -> int | None:
+    """Fork; None where the system has no process to give, which the supervisor has been told then."""
+    try:
+        return os.fork()
+    except OSError as problem:
+        channel.send(_PID.pack(-(problem.errno or errno.EAGAIN)))
+        return None
 
 
 def _run_body(body: Body, descriptor: int, order: dict[str, Any]) -> None:
