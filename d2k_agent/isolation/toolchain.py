@@ -142,10 +142,11 @@ def _compiler_folders() -> tuple[Path, ...]:
 
 
 def _homes() -> set[Path]:
-    """Where people keep their own files: the usual folders, and this user's home as the system knows it."""
-    homes = {Path("/home"), Path("/root")}
-    with contextlib.suppress(KeyError):  # a container may run as a user whom the system does not know
-        homes.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
+    """Where people keep their own files: the usual folder, and the homes of root and this user."""
+    homes = {Path("/home")}
+    for user in (0, os.getuid()):
+        with contextlib.suppress(KeyError):  # a container may run as a user whom the system does not know
+            homes.add(Path(pwd.getpwuid(user).pw_dir))
     return {place for home in homes for place in (home, home.resolve())} - {Path("/")}
 
 
