@@ -120,9 +120,16 @@ def _hidden_checks(task: Task) -> Iterator[str]:
     wanted = {entry["vary"] for entry in _hidden(task)["variations"]}
     for name in sorted({"memory_cap_bytes", *wanted} - set(defined)):
         yield f"check.py defines no {name}(...)"
+    yield from _rules(folder / "rules.toml")
+
+
+def _rules(path: Path) -> Iterator[str]:
     try:
-        tomllib.loads(read_text(folder / "rules.toml"))
-    except tomllib.TOMLDecodeError as problem:
+        rules = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as broken:
+        yield f"rules.toml: {broken}"
+        return
+    for problem in problems(read_object(schema_dir() / "rules.schema.json"), rules):
         yield f"rules.toml: {problem}"
 
 

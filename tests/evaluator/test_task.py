@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from d2k_agent.catalog.reading import read_object
+from d2k_agent.catalog.resources import schema_dir
 from d2k_agent.contract import TaskBundle
 from d2k_agent.evaluator.faults import TaskFault
+from d2k_agent.evaluator.gates import GATES
+from d2k_agent.evaluator.rules.policy import policy_of
 from d2k_agent.evaluator.task import LoadedTask, derive
 from tests.evaluator.scaling import task
 
@@ -96,3 +100,12 @@ def test_a_whole_task_gives_arguments_and_reference_outputs() -> None:
     x, factor = loaded.arguments(loaded.smoke[0], SEED)
     assert torch.equal(loaded.expected([x, factor])[0], x * 3.0)
     assert torch.equal(loaded.vary("zeros", [x, factor], SEED)[0], torch.zeros(1000))
+
+
+def test_the_schemas_that_tasks_check_reads_name_the_gates_and_sections_there_are() -> None:
+    schema = {name: read_object(schema_dir() / f"{name}.schema.json") for name in ("workloads", "rules")}
+    assert set(schema["workloads"]["$defs"]["gate"]["properties"]["gate"]["enum"]) == set(GATES)
+    sections = schema["rules"]["properties"]
+    assert policy_of({section: {"allow": ["a"], "deny": ["b"]} for section in sections})
+    with pytest.raises(ValueError, match=", ".join(sections)):
+        policy_of({"unknown": {}})
