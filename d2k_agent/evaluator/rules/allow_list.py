@@ -10,7 +10,6 @@ import builtins
 import collections
 import contextlib
 import dataclasses
-import enum
 import functools
 import itertools
 import math
@@ -34,7 +33,7 @@ MODULES: dict[str, frozenset[str]] = {
     "collections.abc": frozenset(collections.abc.__all__),
     "contextlib": frozenset(contextlib.__all__),
     "dataclasses": frozenset(dataclasses.__all__) - {"make_dataclass"},
-    "enum": frozenset(enum.__all__),
+    "enum": frozenset(["Enum", "Flag", "IntEnum", "IntFlag", "StrEnum", "auto", "unique"]),
     "functools": frozenset(functools.__all__),
     "itertools": frozenset(name for name in vars(itertools) if not name.startswith("_")),
     "math": frozenset(name for name in vars(math) if not name.startswith("_")),
@@ -163,7 +162,7 @@ KERNEL_BUILTINS = frozenset(
 SPECIAL_METHODS = frozenset(
     f"__{name}__"
     for name in "init post_init new call repr str hash eq ne lt le gt ge len iter next getitem setitem delitem contains"
-    " enter exit bool int float index missing all author version doc slots match_args annotations future".split()
+    " enter exit bool int float index missing all author version doc slots future".split()
 )
 """Names with double underscores that a candidate may define."""
 
@@ -174,7 +173,7 @@ SPECIAL_ATTRIBUTES = frozenset(
 
 BASE_CLASSES = frozenset(
     "object Exception RuntimeError ValueError dict list tuple int str enum.Enum enum.IntEnum enum.StrEnum enum.Flag"
-    " typing.NamedTuple typing.TypedDict typing.Protocol typing.Generic abc.ABC typing_extensions.TypedDict"
-    " collections.OrderedDict collections.UserDict collections.namedtuple".split()
+    " enum.IntFlag typing.NamedTuple typing.TypedDict typing.Protocol typing.Generic abc.ABC"
+    " typing_extensions.TypedDict collections.OrderedDict collections.UserDict collections.namedtuple".split()
 )
 """Imported and built-in classes that a candidate's class may derive from."""

@@ -7,7 +7,7 @@ import ast
 from d2k_agent.evaluator.rules import facts, tensor_model
 from d2k_agent.evaluator.rules.expressions import Expressions
 from d2k_agent.evaluator.rules.program import FunctionNode, parameters
-from d2k_agent.evaluator.rules.values import DTYPE, HOST, NONE, TENSOR, UNKNOWN, Kind, Value, external, join
+from d2k_agent.evaluator.rules.values import DTYPE, HOST, NONE, TENSOR, UNKNOWN, Kind, Value, join
 
 _NAMED_ATTRIBUTES = ("getattr", "hasattr", "setattr", "delattr")
 _MARKS = ("staticmethod", "classmethod", "property")
@@ -58,6 +58,7 @@ class Calls(Expressions):
     def _callee(self, node: ast.expr) -> Value:
         if not isinstance(node, ast.Name):
             return self.value(node)
+        self.program.now.read.add(node)
         value = self.load(node.id, node.lineno)
         self._refer(value, called=True)
         self._external(value, node.lineno)
@@ -125,15 +126,14 @@ class Calls(Expressions):
         if function != "getattr":
             self.program.emit(facts.AttributeStore(node.lineno, False, arguments[0], name.value))
             return NONE
-        result = self.attribute(arguments[0], name.value, node.lineno)
-        self._external(
-            external(f"{arguments[0].path}.{name.value}") if arguments[0].kind is Kind.EXTERNAL else result, node.lineno
-        )
+        result = self.used_attribute(arguments[0], name.value, node.lineno)
         return join(result, arguments[2]) if len(arguments) > 2 else result
 
     def annotation(self, node: ast.expr | None) -> Value:
         """What a parameter or field with this annotation holds."""
         if node is None or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            if node is not None:
+                self.program.now.read.add(node)
             return UNKNOWN
         value = self.value(node)
         if value.path == "torch.Tensor":

@@ -45,6 +45,7 @@ class Expressions:
         """The value of an expression, with its facts noted."""
         if node is None:
             return NONE
+        self.program.now.read.add(node)
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is not None:
             result: Value = method(node)
@@ -67,8 +68,12 @@ class Expressions:
 
     def _joinedstr(self, node: ast.JoinedStr) -> Value:
         for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                self.value(part.value)
+            self.value(part)
+        return HOST
+
+    def _formattedvalue(self, node: ast.FormattedValue) -> Value:
+        self.value(node.value)
+        self.value(node.format_spec)
         return HOST
 
     def _name(self, node: ast.Name) -> Value:
@@ -79,21 +84,28 @@ class Expressions:
 
     def named(self, node: ast.Name | ast.Attribute, aliased: bool = False) -> Value:
         """The value of a name or of a chain of attributes; `aliased` when it is only given another name."""
+        self.program.now.read.add(node)
         if isinstance(node, ast.Name):
             value = self.load(node.id, node.lineno)
+            self._handed_on(value, node.lineno)
             self._refer(value)
             self._external(value, node.lineno, aliased)
             return value
-        receiver = self.holder(node.value)
-        result = self.attribute(receiver, node.attr, node.lineno)
-        used = external(f"{receiver.path}.{node.attr}") if receiver.kind is Kind.EXTERNAL else result
-        self._external(used, node.lineno, aliased)
+        return self.used_attribute(self.holder(node.value), node.attr, node.lineno, aliased)
+
+    def used_attribute(self, receiver: Value, name: str, line: int, aliased: bool = False) -> Value:
+        """The value of `receiver.name` where it is used itself, not only on the way to an attribute of its own."""
+        result = self.attribute(receiver, name, line)
+        used = external(f"{receiver.path}.{name}") if receiver.kind is Kind.EXTERNAL else result
+        self._external(used, line, aliased)
         return result
 
     def holder(self, node: ast.expr) -> Value:
         """The value of what an attribute is taken of: a module's own name is no use of the module yet."""
+        self.program.now.read.add(node)
         if isinstance(node, ast.Name):
             value = self.load(node.id, node.lineno)
+            self._handed_on(value, node.lineno)
             self._refer(value, called=True)
             return value
         if isinstance(node, ast.Attribute):
@@ -129,6 +141,11 @@ class Expressions:
             return self.program.result(value.node) if value.node else UNKNOWN
         bound = receiver.kind is Kind.INSTANCE or value.path == "classmethod"
         return Value(Kind.BOUND, node=value.node) if bound and value.path != "staticmethod" else value
+
+    def _handed_on(self, value: Value, line: int) -> None:
+        """getattr and its like may only be called, since each call is judged by the name that it gives."""
+        if value.kind is Kind.BUILTIN and value.path in ("getattr", "setattr", "delattr"):
+            self.program.emit(facts.DynamicAttribute(line, False, value.path, handed_on=True))
 
     def _external(self, value: Value, line: int, aliased: bool = False) -> None:
         if value.kind is Kind.EXTERNAL:
@@ -229,10 +246,15 @@ class Expressions:
 def _item(receiver: Value, index: ast.expr) -> Value:
     if isinstance(index, ast.Slice):
         return many(receiver.items)
-    try:
-        position = ast.literal_eval(index)
-    except ValueError:
-        return join_all(receiver.items)
-    if isinstance(position, int) and -len(receiver.items) <= position < len(receiver.items):
+    position = _integer(index)
+    if position is not None and -len(receiver.items) <= position < len(receiver.items):
         return receiver.items[position]
     return join_all(receiver.items)
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The value of an integer written out, with or without a minus."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        positive = _integer(node.operand)
+        return None if positive is None else -positive
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None

@@ -44,9 +44,15 @@ class BuiltinUse(Fact):
 
 @dataclass(frozen=True)
 class DynamicAttribute(Fact):
-    """getattr, setattr or delattr with a name that is computed, or without arguments in sight."""
+    """getattr, setattr or delattr with a computed name; `handed_on` when it is not called but used as a value."""
 
     function: str
+    handed_on: bool = False
+
+
+@dataclass(frozen=True)
+class PositionalPattern(Fact):
+    """A pattern of a class reads attributes that it does not name."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
     queue: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else []
     while queue:
         part = queue.pop()
+        program.now.read.add(part)
         if isinstance(part, (ast.Name, ast.Attribute)):
             _resolve(program, part, local, enclosing, node)
         elif isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.MatMult):
@@ -24,17 +25,21 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
             names = [alias.name for alias in part.names]
             module = names[0] if isinstance(part, ast.Import) else part.module or "."
             program.emit(facts.Import(part.lineno, True, module, None, used=True))
+        elif isinstance(part, ast.MatchClass):
+            for name in part.kwd_attrs:
+                program.emit(facts.AttributeUse(part.lineno, True, UNKNOWN, name, name in program.own_names))
         if isinstance(part, ast.Attribute):
-            queue.extend(_below_chain(part))
+            queue.extend(_below_chain(program, part))
         else:
             queue.extend(ast.iter_child_nodes(part))
 
 
-def _below_chain(node: ast.Attribute) -> list[ast.AST]:
+def _below_chain(program: Program, node: ast.Attribute) -> list[ast.AST]:
     """What stands below a chain of attributes, unless it is a plain name, which has been resolved with the chain."""
     inner: ast.expr = node
     while isinstance(inner, ast.Attribute):
         inner = inner.value
+        program.now.read.add(inner)
     return [] if isinstance(inner, ast.Name) else [inner]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.analysis import analyse
+from d2k_agent.evaluator.rules.analysis import analyse, parse, unreadable
 from d2k_agent.evaluator.rules.program import Program
 from d2k_agent.evaluator.rules.values import Kind
 
@@ -18,7 +18,14 @@ def missing_launch(source: str) -> tuple[Violation, ...]:
 
     Only for candidates whose outputs are right. What the launched kernel is good for, only a run can tell.
     """
-    program = analyse(source)
+    tree = parse(source)
+    try:
+        return _missing(analyse(tree))
+    except Exception as problem:  # noqa: BLE001 - as in check_rules: what cannot be followed counts as found
+        return (unreadable(problem),)
+
+
+def _missing(program: Program) -> tuple[Violation, ...]:
     run = program.before.module.get("run")
     line = getattr(run.node, "lineno", None) if run is not None else None
     if not program.before.kernels:

@@ -23,6 +23,8 @@ class Round:
     """What one walk over the source found."""
 
     facts: list[Fact] = field(default_factory=list)
+    read: set[ast.AST] = field(default_factory=set)
+    """Statements, expressions and patterns that were walked."""
     arguments: dict[tuple[ast.AST, str], Value] = field(default_factory=dict)
     results: dict[ast.AST, Value] = field(default_factory=dict)
     attributes: dict[tuple[ast.AST, str], Value] = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Program:
         self.before, self.now = Round(), Round()
         self.own_names = _own_names(tree)
         self.mentioned = _mentioned(tree)
+        self.renames_itself = _renames_itself(tree)
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -122,8 +125,10 @@ def local_names(node: FunctionNode) -> set[str]:
             found.add(inner.id)
         elif isinstance(inner, (ast.Import, ast.ImportFrom)):
             found.update((alias.asname or alias.name).partition(".")[0] for alias in inner.names)
-        elif isinstance(inner, ast.ExceptHandler) and inner.name:
+        elif isinstance(inner, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and inner.name:
             found.add(inner.name)
+        elif isinstance(inner, ast.MatchMapping) and inner.rest:
+            found.add(inner.rest)
         if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             found.add(inner.name)
         elif not isinstance(inner, ast.Lambda):
@@ -160,6 +165,17 @@ def _named_fields(node: ast.Call) -> set[str]:
         return set()
     texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
     return {name for text in texts for name in text.replace(",", " ").split()}
+
+
+def _renames_itself(tree: ast.Module) -> bool:
+    """True where anything but a look at it mentions `__name__`, so that what only a script would run may run."""
+    return any(
+        "__name__" in (value if isinstance(value, list) else [value])
+        for node in ast.walk(tree)
+        if not isinstance(node, (ast.Constant, ast.Attribute))
+        and not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+        for _, value in ast.iter_fields(node)
+    )
 
 
 def _stored(node: ast.Name) -> bool:

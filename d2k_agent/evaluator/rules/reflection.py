@@ -18,6 +18,7 @@ from d2k_agent.evaluator.rules.facts import (
     Call,
     DynamicAttribute,
     Fact,
+    PositionalPattern,
     SpecialName,
 )
 from d2k_agent.evaluator.rules.policy import Policy
@@ -46,16 +47,18 @@ def forbidden_builtins(facts: list[Fact], policy: Policy) -> Iterator[Violation]
 def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """getattr and its like with a computed name, or handed on as a value; type() with three arguments."""
     for fact in facts:
-        if isinstance(fact, DynamicAttribute):
+        if isinstance(fact, DynamicAttribute) and fact.handed_on:
+            yield _violation(
+                f"{fact.function} as a value hides what is used: call it, with the name written out", fact.line
+            )
+        elif isinstance(fact, DynamicAttribute):
             yield _violation(
                 f"{fact.function}() with a computed name hides what is used: write the name out", fact.line
             )
-        elif isinstance(fact, Call):
-            handed_on = [value for value in fact.arguments if value.kind is Kind.BUILTIN]
-            if any(value.path in ("getattr", "setattr", "delattr") for value in handed_on):
-                yield _violation("getattr handed on as a value hides what is used: write the name out", fact.line)
-            if fact.callee.kind is Kind.BUILTIN and fact.callee.path == "type" and len(fact.arguments) > 1:
-                yield _violation("type() with three arguments makes a class: write a class statement", fact.line)
+        elif isinstance(fact, PositionalPattern):
+            yield _violation("a positional pattern hides which attributes it reads: write name=pattern", fact.line)
+        elif isinstance(fact, Call) and _makes_class(fact):
+            yield _violation("type() with three arguments makes a class: write a class statement", fact.line)
 
 
 def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
@@ -79,6 +82,10 @@ def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
             yield Violation("static.special_methods", message, fact.line)
         elif not fact.in_class and fact.name not in _MODULE_NAMES:
             yield _violation(f"{fact.name} belongs to Python: choose another name", fact.line)
+
+
+def _makes_class(call: Call) -> bool:
+    return call.callee.kind is Kind.BUILTIN and call.callee.path == "type" and len(call.arguments) > 1
 
 
 def _is_builtin(name: str) -> bool:

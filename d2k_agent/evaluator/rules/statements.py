@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from d2k_agent.evaluator.rules import facts
 from d2k_agent.evaluator.rules.kernels import walk_kernel
+from d2k_agent.evaluator.rules.patterns import Evaluator
 from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
 from d2k_agent.evaluator.rules.run_inputs import run_input
 from d2k_agent.evaluator.rules.scopes import Scope
-from d2k_agent.evaluator.rules.targets import Evaluator
 from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, element, external
 
 _Pending = list[tuple[FunctionNode, Scope | None]]
@@ -66,6 +66,7 @@ class _Statements:
     def block(self, body: Sequence[ast.stmt]) -> None:
         """Walk statements one after the other."""
         for statement in body:
+            self.program.now.read.add(statement)
             method = getattr(self, f"_{type(statement).__name__.lower()}", None)
             if method is not None:
                 method(statement)
@@ -122,8 +123,7 @@ class _Statements:
 
     def _delete(self, node: ast.Delete) -> None:
         for target in node.targets:
-            if not isinstance(target, ast.Name):
-                self.expressions.assign(target, UNKNOWN)
+            self.expressions.assign(target, UNKNOWN)
 
     def _return(self, node: ast.Return) -> None:
         value = self.expressions.value(node.value)
@@ -135,8 +135,10 @@ class _Statements:
             self.scope.foreign.update(node.names)
 
     def _if(self, node: ast.If) -> None:
-        if self.owner is None and _is_main_guard(node.test):
+        if self.owner is None and not self.program.renames_itself and _is_main_guard(node.test):
             # The evaluator imports the file as a module: what stands under this test never runs there.
+            for never_run in (node.test, *node.body):
+                self.program.now.read.update(ast.walk(never_run))
             self.block(node.orelse)
             return
         self.expressions.value(node.test)
@@ -205,24 +207,21 @@ class _Statements:
     _asyncwith = _with
 
     def _match(self, node: ast.Match) -> None:
-        self.expressions.value(node.subject)
+        subject = self.expressions.value(node.subject)
+        start, ends = self.scope, [self.scope.branch()]
         for case in node.cases:
-            for name in (
-                part.name for part in ast.walk(case.pattern) if isinstance(part, (ast.MatchAs, ast.MatchStar))
-            ):
-                if name:
-                    self.expressions.bind(name, UNKNOWN, case.pattern.lineno)
-            for part in ast.walk(case.pattern):
-                if isinstance(part, ast.MatchValue):
-                    self.expressions.value(part.value)
-                elif isinstance(part, ast.MatchClass):
-                    self.expressions.value(part.cls)
+            self.expressions.scope = start.branch()
+            self.expressions.match(case.pattern, subject)
             self.expressions.value(case.guard)
-        self._branches(*(case.body for case in node.cases), [])
+            self.block(case.body)
+            ends.append(self.scope)
+        self.expressions.scope = start
+        start.merge(*ends)
 
     def _functiondef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.expressions.function_defaults(node)
-        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        spread = [argument for argument in (node.args.vararg, node.args.kwarg) if argument is not None]
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, *spread):
             self.expressions.annotation(argument.annotation)
         self.expressions.annotation(node.returns)
         value = Value(Kind.FUNCTION, node=node)

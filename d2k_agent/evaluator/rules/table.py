@@ -8,7 +8,7 @@ from typing import Any
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules import external_names, imports, monkeypatch, reflection, tensor_math
-from d2k_agent.evaluator.rules.analysis import analyse
+from d2k_agent.evaluator.rules.analysis import analyse, parse, unread, unreadable
 from d2k_agent.evaluator.rules.encoding import foreign_encoding
 from d2k_agent.evaluator.rules.facts import Fact
 from d2k_agent.evaluator.rules.policy import Policy, policy_of
@@ -55,12 +55,18 @@ RULES = (
 def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
     """Every violation in a candidate's source, by line. `rules` is a task's parsed rules.toml.
 
+    A source that the analysis fails on has one violation, `static.unreadable`.
     Raises SyntaxError for text that does not parse, ValueError for rules that make no sense.
     """
     policy = policy_of(rules)
     foreign = foreign_encoding(source)
     if foreign:
         return foreign
-    facts = analyse(source).before.facts
-    found = {violation for rule in RULES for violation in rule.find(facts, policy)}
+    tree = parse(source)
+    try:
+        program = analyse(tree)
+        found = {violation for rule in RULES for violation in rule.find(program.before.facts, policy)}
+        found.update(unread(program))
+    except Exception as problem:  # noqa: BLE001 - hostile text: whatever it makes fail, it must not get past
+        return (unreadable(problem),)
     return tuple(sorted(found, key=lambda violation: (violation.line or 0, violation.check, violation.message)))

@@ -10,12 +10,12 @@ from d2k_agent.evaluator.rules.scopes import Scope
 from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element, many
 
 
-class Evaluator(Calls):
+class Targets(Calls):
     """Expressions with calls and with names that expressions bind."""
 
     def _namedexpr(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
-        self.scope.bind(node.target.id, value)
+        self.assign(node.target, value)
         return value
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
@@ -36,6 +36,7 @@ class Evaluator(Calls):
 
     def assign(self, target: ast.expr, value: Value) -> None:
         """Bind a target: a name, items, an attribute, an element."""
+        self.program.now.read.add(target)
         if isinstance(target, ast.Name):
             self.bind(target.id, value, target.lineno)
         elif isinstance(target, (ast.Tuple, ast.List)):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import time
 
 import pytest
 
 from d2k_agent.evaluator.rules import check_rules, missing_launch
+from d2k_agent.evaluator.rules.analysis import analyse, parse, unread
 
 KERNEL = """
 import torch
@@ -79,6 +81,11 @@ def test_honest_host_code_is_left_alone(lines: tuple[str, ...]) -> None:
         (("copy.cache_hook = print",), "static.monkeypatch"),
         (("torch.backends.cudnn.benchmark = True",), "static.monkeypatch"),
         (("f = getattr", "x = list(map(getattr, [G], ['sum']))"), "static.reflection"),
+        (("f = [getattr]",), "static.reflection"),
+        (("f = dict(take=delattr)",), "static.reflection"),
+        (("f = lambda x=setattr: x",), "static.reflection"),
+        (("match G:", "    case object(mT=x):", "        y = x * 2"), "static.tensor_math"),
+        (("match copy:", "    case object(fn=f):", "        f(G)"), "static.kernel_use"),
         (("def f(x, library=torch):", "    return library"), "static.reflection"),
         (("from torch import *",), "static.imports"),
         (("from .neighbour import run as other",), "static.imports"),
@@ -128,6 +135,31 @@ def test_text_that_does_not_parse_is_a_syntax_error_with_a_line(source: str) -> 
     with pytest.raises(SyntaxError) as caught:
         check_rules(source, {})
     assert caught.value.lineno is not None
+
+
+@pytest.mark.parametrize("source", ["x = " + "1 + " * 900 + "1", "x = " + "-" * 900 + "1"])
+def test_a_source_that_the_analysis_fails_on_has_one_violation(source: str) -> None:
+    for found in (check_rules(source, {}), missing_launch(source)):
+        (violation,) = found
+        assert (violation.check, violation.line) == ("static.unreadable", 1)
+        assert "RecursionError" in violation.message and "plainly" in violation.message
+
+
+def test_code_that_no_walker_saw_is_found_with_its_line() -> None:
+    program = analyse(
+        parse("def f(x: 'text', *a: int) -> None:\n    match x:\n        case [1, {'a': _}]:\n            x[0] += 1\n")
+    )
+    assert list(unread(program)) == []
+    program.tree.body.append(ast.parse("\n\n\n\n\ny = [g for g in ()]").body[0])
+    found = list(unread(program))
+    assert {(violation.check, violation.line) for violation in found} == {("static.unread", 6)}
+    assert len(found) == len({"Assign", "y", "ListComp", "elt", "target", "Tuple"})
+
+
+def test_what_only_a_script_would_run_is_judged_where_the_source_touches_its_name() -> None:
+    guarded = "\nif __name__ == '__main__':\n    torch.randn(3)\n"
+    for touched in ("(__name__ := 'x')", "for __name__ in 'x': pass", "import math as __name__", "del __name__"):
+        assert {"static.torch_names", "static.reflection"} <= checks(f"\n{touched}{guarded}"), touched
 
 
 def test_a_hostile_source_does_not_hold_the_analysis_up() -> None:
