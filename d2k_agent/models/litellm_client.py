@@ -174,15 +174,15 @@ class LiteLLMModel:
         if usage.output == response.usage.completion_tokens:
             cost = response._hidden_params.get("response_cost")  # noqa: SLF001 - where litellm documents it
             return None if cost is None else float(cost)
-        split = usage.uncached_input is not None
-        inputs = (usage.uncached_input or 0) + (usage.cache_write or 0) + (usage.cache_read or 0)
+        read, write = usage.cache_read or 0, usage.cache_write or 0
+        inputs = (usage.uncached_input or 0) + (usage.unsplit_input or 0) + write + read
         parts = self._litellm.cost_per_token(
             model=self._bare_name,
             custom_llm_provider=self._provider,
-            prompt_tokens=inputs if split else response.usage.prompt_tokens,
+            prompt_tokens=inputs,
             completion_tokens=usage.output,
-            cache_read_input_tokens=usage.cache_read or 0,
-            cache_creation_input_tokens=usage.cache_write or 0,
+            cache_read_input_tokens=read,
+            cache_creation_input_tokens=write,
         )
         return float(sum(parts))
 

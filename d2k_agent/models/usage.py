@@ -19,16 +19,20 @@ WRITE_FIELDS = ("cache_creation_tokens", "cache_write_tokens", "cache_creation_i
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one reply. The first four are disjoint; `reasoning` is a part of `output`. None means unknown."""
+    """Tokens of one reply. The first four are disjoint; `reasoning` is a part of `output`. None means unknown.
+
+    `unsplit_input` are input tokens that are in none of the three input buckets, because nobody said in which.
+    """
 
     uncached_input: int | None
     cache_write: int | None
     cache_read: int | None
     output: int | None
     reasoning: int | None = None
+    unsplit_input: int | None = None
 
     def __post_init__(self) -> None:
-        for name in (*BUCKETS, "reasoning"):
+        for name in (*BUCKETS, "reasoning", "unsplit_input"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} is a number of tokens, not {value}")
@@ -50,9 +54,9 @@ def usage_from_report(report: Mapping[str, Any] | None) -> Usage:
     """The buckets of a usage report in LiteLLM's form, where `prompt_tokens` includes cached reads and writes.
 
     No request has an empty prompt: a report without prompt tokens is no report. Where nothing says how many tokens
-    were read from a cache, nobody knows how the prompt was split. A provider that counts reads and no writes has no
-    price for writes: there are none. Where reads and writes exceed the prompt, the prompt cannot include them and is
-    itself the uncached part.
+    were read from a cache, nobody knows how the rest of the prompt was split. A provider that counts reads and no
+    writes has no price for writes: there are none. Where reads and writes exceed the prompt, the prompt cannot include
+    them and is itself the uncached part.
     """
     report = report or {}
     prompt, completion = _count(report, "prompt_tokens"), _count(report, "completion_tokens")
@@ -61,11 +65,11 @@ def usage_from_report(report: Mapping[str, Any] | None) -> Usage:
     reasoning = _count(report.get("completion_tokens_details") or {}, "reasoning_tokens")
     output = _output(report, prompt, completion, reasoning or 0)
     read, write = _largest(report, READ_FIELDS), _largest(report, WRITE_FIELDS)
+    cached = (read or 0) + (write or 0)
+    rest = prompt - cached if cached <= prompt else prompt
     if read is None:
-        return Usage(None, write, None, output, reasoning)
-    write = write or 0
-    uncached = prompt - read - write if read + write <= prompt else prompt
-    return Usage(uncached, write, read, output, reasoning)
+        return Usage(None, write, None, output, reasoning, unsplit_input=rest)
+    return Usage(rest, write or 0, read, output, reasoning)
 
 
 def _largest(report: Mapping[str, Any], names: Sequence[str]) -> int | None:

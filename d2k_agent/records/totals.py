@@ -42,7 +42,9 @@ def total(events: Iterable[Event]) -> Totals:
             lost += 1
         elif isinstance(event, ModelCallFailed):
             lost += event.unknown_attempts or int(event.may_be_billed)
-    sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning")}
+    sums = {
+        name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning", "unsplit_input")
+    }
     unreported = sum(1 for reply in replies if not reply.usage.known)
     unpriced = lost + sum(1 for reply in replies if reply.cost_usd is None)
     return Totals(

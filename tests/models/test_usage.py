@@ -51,7 +51,7 @@ def test_reasoning_counted_beside_the_completion_is_added_when_the_total_says_so
 def test_without_a_word_on_the_cache_nobody_knows_how_the_prompt_was_split() -> None:
     for silent in ({}, {"prompt_tokens_details": None}, {"prompt_tokens_details": {"cached_tokens": None}}):
         usage = usage_from_report(report(**silent))
-        assert usage == Usage(None, None, None, 500)
+        assert usage == Usage(None, None, None, 500, unsplit_input=10_000)
         assert not usage.known
 
 
@@ -60,7 +60,7 @@ def test_a_count_of_zero_cached_tokens_is_a_count() -> None:
 
 
 def test_writes_alone_do_not_tell_the_reads() -> None:
-    assert usage_from_report(report(cache_creation_input_tokens=4_000)) == Usage(None, 4_000, None, 500)
+    assert usage_from_report(report(cache_creation_input_tokens=4_000)) == Usage(None, 4_000, None, 500, None, 6_000)
 
 
 @pytest.mark.parametrize("nothing", [None, {}, report(0, 0), {"prompt_tokens": 10}, {"prompt_tokens": None}])

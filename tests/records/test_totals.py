@@ -56,6 +56,13 @@ def test_whatever_may_have_been_billed_unseen_makes_a_lower_bound() -> None:
         assert totals.usage.uncached_input is not None and totals.usage.uncached_input >= 10
 
 
+def test_input_that_nobody_split_is_kept_apart() -> None:
+    totals = total([FIRST, replied(Usage(None, None, None, 1, unsplit_input=500), 0.1)] * 2)
+
+    assert totals.usage == Usage(20, 40, 0, 12, 4, unsplit_input=1_000)
+    assert totals.unreported_replies == 2 and totals.lower_bound and not totals.cost_lower_bound
+
+
 def test_every_attempt_of_a_failed_call_is_counted_and_no_reply_is_blamed() -> None:
     failed = ModelCallFailed(call=2, reason="hung up", may_be_billed=True, unknown_attempts=3)
     totals = total([FIRST, failed, replied(Usage(1, None, None, 1), 0.1, unknown_attempts=2)])
