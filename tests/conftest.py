@@ -6,12 +6,12 @@ import os
 
 import pytest
 
-KEY_ENDINGS = ("_API_KEY", "_ACCESS_KEY", "_AUTH_TOKEN", "_SECRET")
+from d2k_agent.models.keys import names_a_key
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Takes keys out of the environment before the first test module is imported; `-m live` keeps them."""
     if config.getoption("markexpr") == "live":
         return
-    for name in [name for name in os.environ if name.upper().endswith(KEY_ENDINGS)]:
+    for name in [name for name in os.environ if names_a_key(name)]:
         del os.environ[name]

@@ -63,6 +63,21 @@ def test_allowed(call: Call, base: Path, case: dict[str, Any]) -> None:
     assert (result.status, "error" in result.text) == ("ok", False)
 
 
+def test_what_a_command_has_closed_is_an_error_and_the_next_call_goes_on(call: Call) -> None:
+    call("bash", command="echo x >a; mkdir s; echo y >s/b; chmod 000 a s .")
+    for path in ("a", "s/b"):
+        result = call("read", path=path)
+        assert (result.status, "Permission denied" in result.text) == ("error", True)
+    assert call("bash", command="chmod 600 a; cat a").text == "x"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_the_host_cannot_read_a_closed_file_either(tmp_path: Path) -> None:
+    (tmp_path / "a").touch(0o000)
+    with pytest.raises(PathError, match="a: Permission denied"):
+        read_file(str(tmp_path), "a", 100)
+
+
 def test_written_files_are_where_they_should_be(call: Call, base: Path) -> None:
     call("write", path="link_inside/a.txt", content="a")
     call("write", path="sub/new/deep/file.py", content="b")
