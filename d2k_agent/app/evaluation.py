@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from d2k_agent.launchers import Launcher, Progress
 
 MOST_CANDIDATE_BYTES = 1 << 20
-DEFAULT_TARGET = "b200"
 
 
 def read_candidate(path: Path) -> str:
@@ -69,7 +68,7 @@ class Evaluation:
             task=self._bundle,
             candidate=candidate,
             seed=secrets.token_hex(32),
-            target=self._target or DEFAULT_TARGET,
+            target=self._target,
             device=self._device,
             workloads=tuple(workloads),
             unsafe_no_sandbox=self._unsafe,
@@ -80,18 +79,25 @@ class Evaluation:
             return self._blame(job, death)
 
     def _blame(self, job: EvaluatorJob, death: EvaluatorError) -> Verdict:
-        """Whose fault it is when one candidate ended the evaluator twice: a baseline that passes tells."""
+        """Whose fault it is when one candidate ended the evaluator twice: the baseline's verdict tells.
+
+        A task without a baseline is asked for the verdict on its template: that there is one is all that counts then.
+        """
         baseline = self._task.baseline_text()
-        if baseline is None or baseline == job.candidate:
-            raise death
-        check = dataclasses.replace(job, candidate=baseline, seed=secrets.token_hex(32))
-        verdict = self._launcher.launch(check)
-        if not verdict.status.acceptable:
-            raise death
+        known_good = baseline or self._bundle.public["solution.py"]
+        broken = EvaluatorError(f"{death}; run `d2k-agent doctor` to see what this machine lacks")
+        if known_good == job.candidate:
+            raise broken
+        try:
+            verdict = self._launcher.launch(dataclasses.replace(job, candidate=known_good, seed=secrets.token_hex(32)))
+        except EvaluatorError:
+            raise broken from None
+        if baseline is not None and not verdict.status.acceptable:
+            raise broken
         return Verdict(
             VerdictStatus.RUNTIME_ERROR,
             job.candidate_sha256,
-            f"the evaluator died of this candidate twice, and judges the task's baseline without fault ({death})",
+            f"the evaluator died of this candidate twice, and judges another one without fault ({death})",
             verdict.environment,
         )
 
@@ -116,7 +122,7 @@ def judge_file(
 
     settings = around.settings(command_line)
     task = find_task(task_name)
-    workloads = check_workloads(task, labels)
+    workloads = check_workloads(task, labels, kind)
     candidate = read_candidate(solution)
     with open_evaluation(around, settings, task, progress) as evaluation:
         return evaluation.judge(kind, candidate, workloads)
@@ -143,10 +149,15 @@ def open_launcher(around: Surroundings, settings: Settings, progress: Progress) 
     return ProcessLauncher(around.evaluator_environment(), settings.evaluator_python or around.python, progress)
 
 
-def check_workloads(task: Task, labels: Sequence[str]) -> tuple[str, ...]:
-    """`labels`, when every one is a registered or a smoke workload of `task`; else UsageError that lists them."""
-    hidden = json.loads(task.bundle().hidden.get("workloads.json", "{}"))
-    known = [workload.label for workload in task.workloads] + [smoke["label"] for smoke in hidden.get("smoke", ())]
+def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[str, ...]:
+    """`labels`, when each is a workload of `task` that a job of this kind can take; else UsageError that lists them.
+
+    Registered ones are compiled and measured; smoke ones are for correctness alone.
+    """
+    known = [workload.label for workload in task.workloads]
+    if kind is JobKind.EVALUATE:
+        hidden = json.loads(task.bundle().hidden.get("workloads.json", "{}"))
+        known += [smoke["label"] for smoke in hidden.get("smoke", ())]
     for label in labels:
         if label not in known:
             raise UsageError(f"{task.slug} has no workload {label!r}; choose from {', '.join(known)}")

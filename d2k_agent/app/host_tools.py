@@ -27,7 +27,7 @@ def host_tools(evaluation: Evaluation, task: Task, workspace: Path) -> dict[str,
         def call(arguments: Mapping[str, Any]) -> HostAnswer:
             path, label = str(arguments["path"]), arguments.get("workload")
             try:
-                labels = check_workloads(task, () if label is None else (str(label),))
+                labels = check_workloads(task, () if label is None else (str(label),), kind)
                 # One byte more than allowed, so that candidate_text is the one to refuse it.
                 raw = read_file(str(workspace.resolve()), path, MOST_CANDIDATE_BYTES + 1)
                 source = candidate_text(raw, path)

@@ -42,20 +42,28 @@ class Limits:
     """Bounds of one job. Seconds are wall-clock seconds; bytes bound the candidate's address space on a CPU.
 
     `late_call_s` bounds a call of a late variation: in the interpreter an honest kernel with small tiles takes minutes.
+    `job_s` bounds all calls of a job together.
     """
 
     call_s: float = 300.0
     late_call_s: float = 900.0
     import_s: float = 60.0
     compile_s: float = 240.0
+    job_s: float = 3000.0
     candidate_memory_bytes: int = 16 << 30
+
+    @property
+    def longest_step_s(self) -> float:
+        """The longest that an evaluator may be silent: its steps are bounded, and it announces each."""
+        return max(self.call_s, self.late_call_s, self.compile_s + self.import_s)
 
 
 @dataclass(frozen=True)
 class EvaluatorJob:
     """One candidate, one task, what to do and within which bounds.
 
-    `workloads` names registered labels; empty means all. `seed` is 64 hexadecimal digits from a secret source: it
+    `workloads` names registered or smoke labels; empty means all. `target` is the GPU to compile for; None is the one
+    present, else a B200. `seed` is 64 hexadecimal digits from a secret source: it
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
     command line offers it.
     """
@@ -64,7 +72,7 @@ class EvaluatorJob:
     task: TaskBundle
     candidate: str
     seed: str
-    target: str
+    target: str | None
     device: str = "auto"
     workloads: tuple[str, ...] = ()
     ranks: int = 1

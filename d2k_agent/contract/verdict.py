@@ -22,7 +22,7 @@ class VerdictStatus(enum.StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     ENDED_EARLY = "ended_early"
     UNTIMED = "untimed"
-    """Correct and rule-abiding, but nothing was measured: no GPU."""
+    """Correct and rule-abiding, but nothing was measured: the candidate ran on a CPU."""
     NOISY = "noisy"
 
     @property
@@ -85,9 +85,10 @@ class WorkloadResult:
     message: str = ""
 
     def __post_init__(self) -> None:
-        if self.status is VerdictStatus.PASSED and self.measurement is None:
+        latency = (self.measurement, self.mean_ms, self.speedup)
+        if self.status is VerdictStatus.PASSED and any(value is None for value in latency[:2]):
             raise ValueError(f"workload {self.label}: passed without a measurement")
-        if self.status is not VerdictStatus.PASSED and (self.measurement or self.mean_ms or self.speedup):
+        if self.status is not VerdictStatus.PASSED and any(value is not None for value in latency):
             raise ValueError(f"workload {self.label}: {self.status} cannot hold a latency")
         if self.status.acceptable and not all(check.passed for check in self.checks):
             raise ValueError(f"workload {self.label}: {self.status} with a failed check")
@@ -95,13 +96,17 @@ class WorkloadResult:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where the verdict was made: what a reader needs to compare two of them."""
+    """Where the verdict was made: what a reader needs to compare two of them.
+
+    `isolation` names the measures that confined the candidate, "none" where it was not confined, and is None where no
+    candidate code was executed.
+    """
 
     machine: str
     device: str
     device_name: str
     target: str
-    isolation: str
+    isolation: str | None
     python: str
     torch: str
     triton: str

@@ -42,16 +42,22 @@ def enter(order: dict[str, Any]) -> tuple[str, ...]:
     for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME"):
         os.environ[name] = scratch
     os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
-    memory = int(order["memory_bytes"])
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 1 << 30)
+    _limit(resource.RLIMIT_AS, int(order["memory_bytes"]))
     if order["unsafe_no_sandbox"]:
         return ("none",)
     readable, listable = toolchain_paths()
     measures = confine(Policy(read=tuple(readable), write=(scratch,), list_only=tuple(listable)))
     skip_unreadable_packages()
     return measures
+
+
+def _limit(kind: int, value: int) -> None:
+    """Lower a limit of this process; one that is lower already stays."""
+    hard = resource.getrlimit(kind)[1]
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (bound, bound))
 
 
 def load_solution(path: str) -> types.ModuleType:
@@ -103,7 +109,7 @@ class _Caller:
         operation = request["do"]
         if operation == "load":
             self.module = load_solution(request["path"])
-            write_frame(self.descriptor, b"L", json.dumps(_launch_names(self.module)).encode())
+            write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
             self.arguments = layout.attach_arguments(_map(descriptors[0]), request["arguments"])
             self.answers = _map(descriptors[1])
@@ -114,8 +120,10 @@ class _Caller:
 
     def _call(self) -> None:
         assert self.module is not None and self.answers is not None
+        lent = {value.untyped_storage().data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
         for tensor in self.last:
-            _poison(tensor)
+            if tensor.untyped_storage().data_ptr() not in lent:  # a returned input holds the new draw by now
+                _poison(tensor)
         meter = CallMeter()
         began = time.perf_counter_ns()
         with meter:
@@ -133,11 +141,6 @@ class _Caller:
         self.last = tuple(outputs)
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, meter.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
-
-
-def _launch_names(module: types.ModuleType) -> list[str]:
-    """Names of the module's Triton functions."""
-    return sorted(name for name, value in vars(module).items() if type(value).__module__.startswith("triton."))[:256]
 
 
 def _poison(tensor: torch.Tensor) -> None:
@@ -174,14 +177,17 @@ def _report(channel: socket.socket, problem: BaseException) -> None:
 
 
 def describe(problem: BaseException) -> dict[str, Any]:
-    """An exception as data: `kind` (class name), `text`, `line` of solution.py or None, `compile` (a Triton error)."""
+    """An exception as data: `kinds` (names of its class and bases), `text`, `line` of solution.py or None."""
     line = None
     for frame in traceback.extract_tb(problem.__traceback__):
         if os.path.basename(frame.filename) == "solution.py":
             line = frame.lineno
     kinds = [base.__name__ for base in inspect.getmro(type(problem))]
     cause = problem.__cause__ or problem.__context__
-    text = str(problem) or (str(cause) if cause else "")
+    try:
+        text = str(problem) or (str(cause) if cause else "")
+    except Exception:  # noqa: BLE001 - the candidate's own __str__ may raise anything
+        text = "(its text cannot be had)"
     if isinstance(problem, SystemExit):
         text = f"run() left with exit status {problem.code}"
-    return {"kind": kinds[0][:100], "kinds": kinds[:8], "text": text[:MAX_ERROR_CHARS], "line": line}
+    return {"kinds": kinds[:8], "text": text[:MAX_ERROR_CHARS], "line": line}

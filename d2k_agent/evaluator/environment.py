@@ -15,7 +15,7 @@ from d2k_agent.evaluator.devices import Device
 
 
 def describe_environment(
-    device: Device, target: str, isolation: str, evaluator_digest: str, task_digest: str
+    device: Device, target: str, isolation: str | None, evaluator_digest: str, task_digest: str
 ) -> Environment:
     """The environment of a verdict."""
     return Environment(
@@ -30,6 +30,17 @@ def describe_environment(
         evaluator_digest=evaluator_digest,
         task_digest=task_digest,
     )
+
+
+@functools.cache
+def present_target() -> str:
+    """The target that is the GPU present, else b200."""
+    if torch.cuda.is_available():
+        words = torch.cuda.get_device_name().lower().split()
+        found = [target for target in ("b300", "b200", "h200", "h100") if target in words]
+        if found:
+            return found[0]
+    return "b200"
 
 
 @functools.cache

@@ -90,18 +90,34 @@ class CandidateProcess:
 def raised(payload: bytes, doing: str) -> CandidateFault:
     """The fault that an exception in the candidate amounts to."""
     try:
-        told = json.loads(payload)
-        kind, kinds, text, line = str(told["kind"]), list(told["kinds"]), str(told["text"]), told["line"]
+        told = decode(payload)
+        kinds, text, line = [str(kind) for kind in told["kinds"]], str(told["text"]), told["line"]
     except (ValueError, KeyError, TypeError):
         return CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
-    where = f" (solution.py line {line})" if isinstance(line, int) else ""
-    message = f"{doing} raised {kind}{where}: {text}"
-    if "MemoryError" in kinds or "OutOfMemoryError" in kinds or "can't allocate memory" in text:
-        return CandidateFault(VerdictStatus.OUT_OF_MEMORY, message)
-    if {"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"} & set(kinds):
-        return CandidateFault(VerdictStatus.COMPILE_ERROR, message)
-    if "SystemExit" in kinds:
-        return CandidateFault(VerdictStatus.ENDED_EARLY, message)
+    kind = kinds[0] if kinds else "an exception"
+    brief = f"{doing} raised {kind[:100]}" + (f" (solution.py line {line})" if isinstance(line, int) else "")
     if kind == "TypeError" and text.startswith("run() must return torch.Tensor"):
         return CandidateFault(VerdictStatus.INCORRECT, text)
-    return CandidateFault(VerdictStatus.RUNTIME_ERROR, message)
+    return CandidateFault(_status(kinds, text), f"{brief}: {text}", brief=brief)
+
+
+def _status(kinds: list[str], text: str) -> VerdictStatus:
+    # PyTorch has no exception of its own for the CPU's memory.
+    exhausted = "RuntimeError" in kinds and "DefaultCPUAllocator" in text
+    if exhausted or {"MemoryError", "OutOfMemoryError"} & set(kinds):
+        return VerdictStatus.OUT_OF_MEMORY
+    if {"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"} & set(kinds):
+        return VerdictStatus.COMPILE_ERROR
+    return VerdictStatus.ENDED_EARLY if "SystemExit" in kinds else VerdictStatus.RUNTIME_ERROR
+
+
+def decode(payload: bytes) -> Any:
+    """JSON that a candidate's process sent. Raises ValueError for anything else, NaN, infinity and depth included."""
+
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is no number")
+
+    try:
+        return json.loads(payload, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None

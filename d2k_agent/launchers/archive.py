@@ -5,7 +5,6 @@ A machine needs Python, torch and triton to run it and nothing of ours installed
 
 from __future__ import annotations
 
-import hashlib
 import io
 import zipfile
 from pathlib import Path
@@ -64,8 +63,3 @@ def build_archive(package: Path) -> bytes:
             name = f"d2k_agent/{path.relative_to(package).as_posix()}"
             archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
-
-
-def archive_digest(archive: bytes) -> str:
-    """The evaluator's identity in a verdict: the sha256 of its archive."""
-    return hashlib.sha256(archive).hexdigest()

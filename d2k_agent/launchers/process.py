@@ -7,18 +7,21 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from d2k_agent.contract import EvaluatorJob, Verdict
-from d2k_agent.contract.frames import FrameError, read_frame, write_frame
+from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame
 from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.launchers.archive import BOOTSTRAP, build_archive
 from d2k_agent.launchers.base import Progress
 
 _STDERR_CHARS = 2000
+_START_S = 180.0
+_GRACE_S = 120.0
 
 
 class ProcessLauncher:
@@ -68,12 +71,17 @@ class ProcessLauncher:
         assert process.stdin is not None and process.stdout is not None
         try:
             write_frame(process.stdin.fileno(), b"J", json.dumps(to_data(job)).encode())
-            while frame := read_frame(process.stdout.fileno()):
+            # The evaluator says what it does before each bounded step: silence beyond the longest bound is a hang.
+            deadline = time.monotonic() + _START_S
+            while frame := read_frame(process.stdout.fileno(), deadline=deadline):
                 kind, payload = frame
+                deadline = time.monotonic() + job.limits.longest_step_s + _GRACE_S
                 if kind == b"P":
                     self.progress(payload.decode("utf-8", "replace"))
                     continue
                 return self._answer(kind, payload)
+        except FrameTimeout:
+            process.kill()
         except (BrokenPipeError, FrameError):
             pass  # said below, with what the evaluator left on its stderr
         raise self._died()
@@ -134,6 +142,4 @@ class ProcessLauncher:
             told = self._stderr.read().decode("utf-8", "replace")[-_STDERR_CHARS:].strip()
         reason = told.splitlines()[-1] if told else "it left no message"
         self.close()
-        return EvaluatorError(
-            f"the evaluator ended with status {status}: {reason}. Run `d2k-agent doctor` to see what this machine lacks"
-        )
+        return EvaluatorError(f"the evaluator ended with status {status}: {reason}")

@@ -11,7 +11,7 @@ from d2k_agent.reports.tables import milliseconds, number, size, table
 MOST_LINES = 12
 
 NOT_MEASURED = (
-    "There is no latency and no speedup, since this machine has no GPU: the candidate counts as correct, "
+    "There is no latency and no speedup, since candidates ran on the CPU: this one counts as correct, "
     "but it is not ranked."
 )
 

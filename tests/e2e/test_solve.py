@@ -87,7 +87,7 @@ def test_the_model_read_what_was_wrong_and_why_nothing_is_ranked(solved: Solved)
     forbidden, wrong, right = (m["content"] for m in trace.messages() if "Status: " in str(m.get("content")))
     assert "Rule violations:" in forbidden and "line 5" in forbidden
     assert "Failed checks:" in wrong and "(limit 0.012)" in wrong
-    assert "no latency and no speedup, since this machine has no GPU" in right and "Compiles for b200" in right
+    assert "no latency and no speedup, since candidates ran on the CPU" in right and "Compiles for b200" in right
 
 
 def test_the_screen_tells_turns_outcome_tokens_and_where_to_look(solved: Solved) -> None:

@@ -83,7 +83,7 @@ def test_violations_come_with_lines() -> None:
 
 def test_without_a_gpu_the_text_says_that_nothing_was_measured_and_why() -> None:
     text = verdict_text(verdict(VerdictStatus.UNTIMED, message="Correct."))
-    assert "no latency and no speedup, since this machine has no GPU" in text
+    assert "no latency and no speedup, since candidates ran on the CPU" in text
     assert "not ranked" in text
 
 
@@ -95,7 +95,7 @@ def test_a_measured_verdict_shows_latency_speedup_and_their_geometric_mean() -> 
     text = verdict_text(verdict(VerdictStatus.PASSED, workloads=(result,), geomean_speedup=2.5))
     assert "12.35 ms" in text and "2.5x" in text and "0.0031" in text
     assert "Geometric mean speedup over the baseline: 2.5" in text
-    assert "no GPU" not in text
+    assert "ran on the CPU" not in text
 
 
 def test_the_text_is_portable() -> None:

@@ -10,34 +10,36 @@ from typing import Any
 
 from d2k_agent.contract import CompileReport, EvaluatorJob, VerdictStatus
 from d2k_agent.contract.frames import write_frame
-from d2k_agent.contract.wire import WireError, from_data, to_data
+from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.evaluator.candidate import describe, enter
 from d2k_agent.evaluator.faults import CandidateFault
-from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.process import CandidateProcess, decode
 
 
 def compile_report(
-    job: EvaluatorJob, process: CandidateProcess, workloads: Sequence[Any], smoke: Sequence[Any]
-) -> CompileReport:
-    """The compiler's view of the candidate. Raises CandidateFault when its process failed before it could report.
+    job: EvaluatorJob, target: str, process: CandidateProcess, workloads: Sequence[Any], smoke: Sequence[Any]
+) -> tuple[CompileReport, str]:
+    """The compiler's view of the candidate, and how it was confined.
 
+    Raises CandidateFault when its process failed before it could report.
     Host code that reads values of tensors is captured at the smoke workloads: registered ones have no values here.
     """
     process.order(
         {
             "path": process.path,
             "scratch": process.scratch,
-            "target": job.target,
+            "target": target,
             "limit_s": job.limits.compile_s,
             "generator": job.task.public["get_inputs.py"],
             "workloads": list(workloads),
             "smoke": list(smoke),
         }
     )
+    isolation = process.answer(b"R", job.limits.import_s, "confining the candidate").decode("ascii", "replace")
     payload = process.answer(b"K", job.limits.compile_s + job.limits.import_s, "compiling")
     try:
-        return from_data(CompileReport, json.loads(payload))
-    except (WireError, ValueError):
+        return from_data(CompileReport, decode(payload)), isolation
+    except ValueError:
         raise CandidateFault(VerdictStatus.ENDED_EARLY, "compiling answered out of protocol") from None
 
 
@@ -46,10 +48,11 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
     from d2k_agent.evaluator.compilation import compile_candidate  # not in a process that interprets
 
     try:
-        enter(order)
+        measures = enter(order)
     except OSError as problem:
         write_frame(channel.fileno(), b"X", f"no isolation for a candidate: {problem}".encode())
         return
+    write_frame(channel.fileno(), b"R", "+".join(measures).encode())
     request, _ = receive(channel)
     if not request:
         return

@@ -5,6 +5,8 @@ A candidate that answers from a cache, only the first calls honestly, or from me
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +51,18 @@ def planned(task: LoadedTask, device: Device, late: bool) -> list[Series]:
 class SeriesRunner:
     """Runs series in one candidate process and says what each came to."""
 
-    def __init__(self, task: LoadedTask, device: Device, process: CandidateProcess, seed: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        task: LoadedTask,
+        device: Device,
+        process: CandidateProcess,
+        seed: str,
+        limits: Limits,
+        progress: Callable[[str], None],
+    ) -> None:
         self._task, self._device, self._process = task, device, process
-        self._seed, self._limits = seed, limits
+        self._seed, self._limits, self._progress = seed, limits, progress
+        self._deadline = time.monotonic() + limits.job_s
         self.peak_memory_bytes: int | None = None
 
     def run(self, series: Series) -> WorkloadResult:
@@ -60,6 +71,7 @@ class SeriesRunner:
         worst: dict[tuple[str, str], Check] = {}
         try:
             for call in range(series.calls):
+                self._progress(f"checking {series.label}, call {call + 1} of {series.calls}")
                 arguments = self._draw(series, call)
                 expected = self._task.expected(arguments)
                 if lent is None:
@@ -75,8 +87,10 @@ class SeriesRunner:
         except CandidateFault as fault:
             if fault.violations:
                 raise
-            checks = [Check("*", "call", None, None, False, fault.message)]
-            return WorkloadResult(series.label, fault.status, tuple(checks), registered=False, message=fault.message)
+            # What an exception says of a hidden input is not for the candidate's author to read.
+            message = fault.message if series.vary is None else fault.brief
+            checks = [Check("*", "call", None, None, False, message)]
+            return WorkloadResult(series.label, fault.status, tuple(checks), registered=False, message=message)
         finally:
             if lent is not None:
                 lent.close()
@@ -97,6 +111,7 @@ class SeriesRunner:
     ) -> list[Check]:
         self._process.order({"do": "call"})
         limit_s = self._limits.late_call_s if series.late else self._limits.call_s
+        limit_s = min(limit_s, max(0.0, self._deadline - time.monotonic()))
         payload = self._process.answer(b"D", limit_s, f"run() on {series.label}")
         try:
             answer = layout.unpack_answer(payload)
