@@ -12,12 +12,15 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from typing import Any
 
 from d2k_agent.contract import EvaluatorJob
 from d2k_agent.contract.frames import read_frame, write_frame
 from d2k_agent.contract.wire import from_data, to_data
+from d2k_agent.evaluator import scratch
+from d2k_agent.evaluator.scratch import ScratchRoot
 from d2k_agent.isolation import become_subreaper, end_descendants, hide_process
 
 
@@ -40,7 +43,10 @@ def main(evaluator_digest: str) -> None:
     compiling = zygote.start(_prepare_compiler)
     hide_process()
     torch.set_num_threads(max(1, (os.cpu_count() or 2)))
-    _watch(jobs)
+    scratch.sweep(tempfile.gettempdir())
+    root = scratch.ScratchRoot(tempfile.gettempdir())
+    tempfile.tempdir = root.path  # after the forks: candidates have folders of their own
+    _watch(jobs, root)
     from d2k_agent.evaluator.devices import CpuDevice
     from d2k_agent.evaluator.judge import Bench
 
@@ -56,7 +62,7 @@ def main(evaluator_digest: str) -> None:
         write_frame(verdicts, kind, payload)
         if not usable:
             break
-    _leave()
+    _leave(root)
 
 
 def _answer(bench: Any, payload: bytes) -> tuple[tuple[bytes, bytes], bool]:
@@ -110,7 +116,7 @@ def _prepare_compiler() -> Any:
     return body
 
 
-def _watch(jobs: int) -> None:
+def _watch(jobs: int, root: ScratchRoot) -> None:
     """End everything at once when the controller is gone, even in the middle of a job."""
 
     def wait() -> None:
@@ -118,12 +124,13 @@ def _watch(jobs: int) -> None:
         poll.register(jobs, 0)  # hang-up and error are always reported; data is not asked for
         while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
             continue
-        _leave()
+        _leave(root)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _leave() -> None:
+def _leave(root: ScratchRoot) -> None:
     end_descendants(os.getpid())
+    root.remove()
     sys.stderr.flush()
     os._exit(0)

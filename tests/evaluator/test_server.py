@@ -31,11 +31,20 @@ def zygotes() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{evaluator}/task/{evaluator}/children").read_text().split()]
 
 
-def test_a_broken_task_a_full_memory_and_a_dead_zygote_are_answered(launcher: ProcessLauncher) -> None:
+def left(folder: Path) -> int:
+    """How many folders of evaluators and of candidates lie there."""
+    return len(list(folder.glob("d2k-*")))
+
+
+def test_a_broken_task_a_full_memory_and_a_dead_zygote_are_answered(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    killed = tmp_path / "d2k-evaluator-killed"
+    killed.mkdir()
+    (killed / "owner").touch()
     broken = task()
     broken.hidden["workloads.json"] = json.dumps({})
     with pytest.raises(UsageError, match=r"hidden/workloads\.json: smoke is missing"):
         launcher.launch(job(HONEST, task=broken))
+    assert (killed.exists(), left(tmp_path)) == (False, 1)
     before = zygotes()
     assert len(before) == 2
 
@@ -49,3 +58,6 @@ def test_a_broken_task_a_full_memory_and_a_dead_zygote_are_answered(launcher: Pr
     with pytest.raises(MachineError, match="forks candidates ended"):
         launcher.launch(job(HONEST, kind=JobKind.COMPILE))
     assert launcher.launch(job(HONEST, kind=JobKind.COMPILE)).status is VerdictStatus.UNTIMED
+    assert left(tmp_path) == 1
+    launcher.close()
+    assert left(tmp_path) == 0

@@ -1,0 +1,55 @@
+"""One folder for all temporary files of an evaluator, so that nothing stays of it, whatever ended it.
+
+The owner holds a lock on a file inside for as long as it lives: a folder without that lock is left over and removed by
+the next evaluator.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+
+PREFIX = "d2k-evaluator-"
+_OWNER = "owner"
+
+
+class ScratchRoot:
+    """A new folder below `parent`, locked by this process until remove() or the end of the process. Raises OSError."""
+
+    def __init__(self, parent: str) -> None:
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=parent)
+        owner = os.path.join(self.path, _OWNER)
+        self._lock = os.open(f"{owner}.new", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.rename(f"{owner}.new", owner)  # under this name only with the lock: no sweep takes it for left over
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+
+def sweep(parent: str) -> None:
+    """Remove the folders below `parent` that ended evaluators of this user left."""
+    with os.scandir(parent) as found:
+        roots = [
+            entry.path
+            for entry in found
+            if entry.name.startswith(PREFIX)
+            and entry.is_dir(follow_symlinks=False)
+            and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+        ]
+    for root in roots:
+        try:
+            lock = os.open(os.path.join(root, _OWNER), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:  # it is being made, or being removed
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(root, ignore_errors=True)
+        except BlockingIOError:  # its evaluator lives
+            continue
+        finally:
+            os.close(lock)
