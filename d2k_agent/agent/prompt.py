@@ -30,8 +30,8 @@ _ROLES = {
 _GUIDANCE_ROLE = "design guidance from experts for this task; read it before you design"
 
 NUDGE = (
-    "That reply called no tool, so nothing happened. Go on with a tool call. If the work is done, answer once more "
-    "without a tool call: the run then ends with the best of your submissions."
+    "That reply called no tool, so nothing happened. Go on with a tool call. If the work is done, go on answering "
+    "without one: the third such reply in a row ends the run with the best of your submissions."
 )
 NUDGE_CUT = (
     "That reply was cut off by the limit on output tokens before it called a tool, so nothing happened. Be brief, and "

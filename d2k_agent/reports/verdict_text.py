@@ -29,7 +29,7 @@ def verdict_text(verdict: Verdict) -> str:
     lines = _head(verdict)
     lines += _section("Failed checks:", list(_failures(verdict)))
     if verdict.status is VerdictStatus.UNTIMED:
-        lines += ["", NOT_MEASURED]
+        lines += ["", *_checked(verdict), NOT_MEASURED]
     if verdict.geomean_speedup is not None:
         lines += ["", _measured(verdict)]
     return "\n".join(lines + _tail(verdict))
@@ -66,6 +66,18 @@ def _section(title: str, items: list[str]) -> list[str]:
 def _violation(violation: Violation) -> str:
     where = "" if violation.line is None else f"line {violation.line}, "
     return f"{where}{violation.check}: {violation.message}"
+
+
+def _checked(verdict: Verdict) -> list[str]:
+    """How near the limits a correct candidate came, over everything that ran."""
+    ran = [result for result in verdict.workloads if result.checks]
+    worst: dict[str, Check] = {}
+    for check in (check for result in ran for check in result.checks if check.output != "*"):
+        known = worst.get(check.gate)
+        if check.value is not None and check.limit is not None and (known is None or check.value > (known.value or 0)):
+            worst[check.gate] = check
+    near = [f"{gate} at most {number(check.value)} of {number(check.limit)}" for gate, check in worst.items()]
+    return [f"Ran on {len(ran)} smoke and hidden workloads: {', '.join(near)}."] if near else []
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:
