@@ -57,7 +57,7 @@ class Expressions:
 
     def load(self, name: str, line: int) -> Value:
         """The value of a name; a name that nobody binds is a built-in one."""
-        value = self.scope.lookup(name)
+        value = self.program.lookup(self.scope, name)
         if value is None:
             self.program.emit(facts.BuiltinUse(line, False, name))
             return Value(Kind.BUILTIN, name)

@@ -51,7 +51,7 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
         inner = inner.value
     value = UNKNOWN
     if isinstance(inner, ast.Name) and inner.id not in local:
-        found = scope.lookup(inner.id)
+        found = program.lookup(scope, inner.id)
         if found is None:
             program.emit(facts.BuiltinUse(node.lineno, True, inner.id))
         elif found.node is not None:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from d2k_agent.evaluator.rules.facts import Fact
-from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, join
+from d2k_agent.evaluator.rules.scopes import Scope
+from d2k_agent.evaluator.rules.shadowing import PYTHON_NAMES, settled_names
+from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, contains_tensor, join
 
 K = TypeVar("K")
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -47,6 +49,7 @@ class Program:
         self.before, self.now = Round(), Round()
         self.own_names = _own_names(tree)
         self.mentioned = _mentioned(tree)
+        self.settled = settled_names(tree)
         self.renames_itself = _renames_itself(tree)
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
         for node in ast.walk(tree):
@@ -59,6 +62,13 @@ class Program:
         changed = any(getattr(self.before, name) != getattr(self.now, name) for name in kept)
         self.before, self.now = self.now, Round()
         return changed
+
+    def lookup(self, scope: Scope, name: str) -> Value | None:
+        """The value of a name; None where it is Python's own, or may be: bound in a branch, deleted, bound too late."""
+        value = scope.lookup(name)
+        if name not in PYTHON_NAMES or (name in self.settled and not scope.in_class(name)) or scope.settled(name):
+            return value
+        return value if value is not None and contains_tensor(value) else None
 
     def emit(self, fact: Fact) -> None:
         """Note a fact of the current round."""
@@ -131,6 +141,8 @@ def local_names(node: FunctionNode) -> set[str]:
             found.add(inner.rest)
         if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             found.add(inner.name)
+        elif isinstance(inner, ast.comprehension):
+            queue.extend([inner.iter, *inner.ifs])  # its targets are names of the comprehension alone
         elif not isinstance(inner, ast.Lambda):
             queue.extend(ast.iter_child_nodes(inner))
     return found - foreign

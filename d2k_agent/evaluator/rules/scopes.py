@@ -27,6 +27,20 @@ class Scope:
             return UNKNOWN
         return self.parent.lookup(name) if self.parent is not None else self.fallback.get(name)
 
+    def settled(self, name: str) -> bool:
+        """True where a function or comprehension owns the name: it never means what the module or Python means."""
+        if self.local is not None and name in self.local:
+            return True
+        if self.local is None and name in self.values:
+            return False
+        return self.parent is not None and self.parent.settled(name)
+
+    def in_class(self, name: str) -> bool:
+        """True where a class body binds the name, perhaps after its use."""
+        if self.parent is None or (self.local is not None and name in self.local):
+            return False
+        return (self.local is None and name in self.values) or self.parent.in_class(name)
+
     def bind(self, name: str, value: Value) -> None:
         """Bind a name from here on."""
         self.values[name] = value

@@ -19,7 +19,7 @@ class Targets(Calls):
         return value
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-        outer, self.scope = self.scope, Scope(parent=self.scope)
+        outer, self.scope = self.scope, Scope(local=_targets(node), parent=self.scope)
         for generator in node.generators:
             self.assign(generator.target, element(self.value(generator.iter)))
             for condition in generator.ifs:
@@ -68,3 +68,8 @@ class Targets(Calls):
         starred = any(isinstance(item, ast.Starred) for item in target.elts)
         for position, item in enumerate(target.elts):
             self.assign(item, value.items[position] if exact and not starred else element(value))
+
+
+def _targets(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> set[str]:
+    parts = (part for generator in node.generators for part in ast.walk(generator.target))
+    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

@@ -111,6 +111,33 @@ def test_a_name_bound_by_the_candidate_is_the_candidates() -> None:
     assert checks("\ndef jit(f):\n    return f\n\n@jit\ndef host(x):\n    return x @ x\n") == {"static.tensor_math"}
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def run(G):\n    return compile(G)\n\ndef compile(G):\n    return G\n",
+        "def helper(input, vars=1):\n    for dir in (input, vars):\n        dir = dir + 1\n    return dir\n",
+        "def helper(n):\n    return [open + 1 for open in range(n) if open]\n",
+        "TABLE = {'a': 1}\nvars, dir = 1, 2\n\ndef helper():\n    return vars + dir\n",
+    ],
+)
+def test_a_name_of_pythons_that_the_candidate_surely_bound_is_its_own(body: str) -> None:
+    assert checks("\n" + body) == set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "try:\n    pass\nexcept ValueError as exec:\n    pass\n\ndef run(G):\n    exec('')\n",
+        "class Own:\n    if 0:\n        exec = 1\n    exec('')\n",
+        "def helper():\n    global exec\n    exec = 1\n\ndef run(G):\n    exec('')\n",
+        "@triton.jit\ndef kernel(x):\n    exec('')\n\nfor exec in ():\n    pass\n",
+        "for getattr in ():\n    pass\n\ndef run(G):\n    getattr(G, 'su' + 'm')\n",
+    ],
+)
+def test_a_name_of_pythons_that_may_still_be_pythons_is_judged(body: str) -> None:
+    assert checks("\n" + body) & {"static.reflection", "static.kernel_names"}
+
+
 def test_a_task_extends_and_restricts_the_list() -> None:
     arange = inside_run("x = torch.arange(4, device=G.device)")
     assert checks(arange) == {"static.torch_names"}
