@@ -15,7 +15,8 @@ from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.modelling import REPLAY, recorded_turns, recording
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
-from d2k_agent.errors import D2KError
+from d2k_agent.errors import D2KError, UsageError
+from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
@@ -49,11 +50,15 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that ended by its own rules. `divergences` is None unless its model replays a recording."""
+    """A run that ended by its own rules.
+
+    `divergences`, and `recorded`, the number of recorded replies, are None unless its model replays a recording.
+    """
 
     run_dir: Path
     trace: Trace
     divergences: Sequence[Divergence] | None
+    recorded: int | None = None
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,8 @@ class Assembly:
         from d2k_agent.records import read_trace
 
         hide_process()  # this process holds the keys: its memory and environment are nobody else's to read
-        self.watcher.note(f"run folder {run.path}")
+        folder = nearby(run.path, self.around.folder)
+        self.watcher.note(f"run folder {folder}")
         config = self.config
         wishes = dataclasses.replace(
             self.settings, target=config.target, device=config.device, unsafe_no_sandbox=config.unsafe_no_sandbox
@@ -87,13 +93,14 @@ class Assembly:
                 toolbox = self._toolbox(run, host_tools(evaluation, self.task, run.workspace))
                 run_agent(run, config, self.model, toolbox, self.watcher.event)
         except KeyboardInterrupt:
-            raise Interrupted(f"ended by Ctrl-C; go on with `d2k-agent resume {run.path}`") from None
+            raise Interrupted(f"ended by Ctrl-C; go on with `{command('resume', folder)}`") from None
         except D2KError as error:
-            raise type(error)(f"{error} (then go on with `d2k-agent resume {run.path}`)") from error
+            raise type(error)(f"{error} ({_way_on(run, folder, error)})") from error
         trace = read_trace(run.path)
         if not config.model.startswith(REPLAY):
             return Finished(run.path, trace, None)
-        return Finished(run.path, trace, compare(recorded_turns(recording(config.model)), trace.messages()))
+        turns = recorded_turns(recording(config.model))
+        return Finished(run.path, trace, compare(turns, trace.messages()), len(turns))
 
     def _stage(self, run: RunFolder) -> None:
         """Give the agent its files, unless it has begun to work with them."""
@@ -116,6 +123,21 @@ class Assembly:
             specs = {name: spec for name, spec in specs.items() if name in PAPER_TOOLS}
         sandbox = Sandbox(self.isolation, run.workspace, unsafe_no_sandbox=config.unsafe_no_sandbox)
         return Toolbox(specs, sandbox, run.workspace, host, _python_roots())
+
+
+def _way_on(run: RunFolder, folder: Path, error: D2KError) -> str:
+    """How to go on after `error`. What is refused before any reply is refused again: a run keeps its model."""
+    if isinstance(error, UsageError) and not _replies(run):
+        remove = command("runs", "rm", folder)
+        return f"then start a new run, since this one keeps what it was given; `{remove}` removes it"
+    return f"then go on with `{command('resume', folder)}`"
+
+
+def _replies(run: RunFolder) -> bool:
+    from d2k_agent.records import ModelReplied, read_events
+
+    found = read_events(run.events)[0] if run.events.exists() else []
+    return any(isinstance(event, ModelReplied) for event in found)
 
 
 def _limited(spec: ToolSpec, limits: ToolLimits) -> ToolSpec:

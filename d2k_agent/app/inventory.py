@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import stat
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import D2KError, UsageError
+from d2k_agent.reports.paths import command
 from d2k_agent.reports.runs import RunSummary
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def remove(around: Surroundings, name: str, command_line: Settings) -> Path:
     run = find_run(around, around.settings(command_line), name)
     driver = run.driver()
     if driver is not None:
-        raise UsageError(f"{run.path.name} is running (process {driver.pid}); end it first: `{_command('stop', name)}`")
+        raise UsageError(f"{run.path.name} is running (process {driver.pid}); end it first: `{command('stop', name)}`")
     with run.drive():
         _open_up(run.path)
         for entry in sorted(run.path.iterdir(), key=lambda entry: entry == run.run_json):
@@ -120,10 +120,6 @@ def _open_up(folder: Path) -> None:
             if not os.path.islink(path):
                 # Set before the walk goes into it.
                 os.chmod(path, os.lstat(path).st_mode | stat.S_IRWXU)
-
-
-def _command(verb: str, name: str) -> str:
-    return f"d2k-agent {verb} {shlex.quote(name)}"
 
 
 def stop(around: Surroundings, name: str, command_line: Settings) -> str:

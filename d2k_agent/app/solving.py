@@ -7,6 +7,9 @@ import hashlib
 import importlib.metadata
 import platform
 import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +21,11 @@ from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, keep_scri
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
+from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.records import RunRecord
+    from d2k_agent.records import RunRecord, StopReason
     from d2k_agent.sandbox import Isolation
 
 VERSIONS = ("torch", "triton", "langgraph", "litellm")
@@ -52,12 +56,17 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     settings = around.settings(command_line)
     recorded = find_run(around, settings, name)
     model = ChosenModel(f"{REPLAY}{recorded.path.resolve()}")
+    was = recorded.read_record().config
     config = dataclasses.replace(
-        recorded.read_record().config,
+        was,
         model=model.name,
-        target=settings.target,
-        device=settings.device or "auto",
+        target=settings.target or was.target,
+        device=settings.device or was.device,
         unsafe_no_sandbox=bool(settings.unsafe_no_sandbox),
+        # A replay is no further run of the study that the recording belongs to.
+        arm=None,
+        pair=None,
+        replicate=None,
     )
     return _start(around, settings, find_task(config.task), config, model, watcher)
 
@@ -75,13 +84,12 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     run = find_run(around, settings, name)
     driver = run.driver()
     if driver is not None:
-        raise UsageError(f"{run.path.name} is running (process {driver.pid}); wait for it, or `d2k-agent stop {name}`")
+        raise UsageError(
+            f"{run.path.name} is running (process {driver.pid}); wait for it, or `{command('stop', name)}`"
+        )
     trace = read_trace(run.path)
     if trace.finished is not None:
-        raise UsageError(
-            f"{run.path.name} is over ({trace.finished.stop_reason}); look at it with `d2k-agent trace show {name}`, "
-            "or start a new one with `d2k-agent solve`"
-        )
+        raise UsageError(_over(run.path.name, trace.finished.stop_reason, name))
     config = trace.run.config
     task = find_task(config.task)
     if task.bundle().digest != trace.run.task_digest:
@@ -89,8 +97,17 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
+    if run.withdraw_stop():
+        watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+
+
+def _over(run: str, reason: StopReason, name: str) -> str:
+    end = f"{run} is over ({reason})"
+    if reason == "stop_requested":
+        end += ": `d2k-agent stop` ends a run for good, with a selection; Ctrl-C interrupts one that is to go on"
+    return f"{end}; look at it with `{command('trace', 'show', name)}`, or start a new one with `d2k-agent solve`"
 
 
 def require_linux(system: str) -> None:
@@ -155,18 +172,37 @@ def _start(
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),
     )
-    keep_script(path, chosen)
-    run = RunFolder.create(path, record)
+    with _nothing_left_of_a_failure(path):
+        keep_script(path, chosen)
+        run = RunFolder.create(path, record)
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+
+
+@contextmanager
+def _nothing_left_of_a_failure(path: Path) -> Iterator[None]:
+    """Take back a run's folder that could not be written whole: without run.json it cannot be resumed."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        yield
+    except MachineError as error:
+        # Nothing was in the folder before. What the disk does not give back stays, and the first error is the one told.
+        with suppress(OSError):
+            for entry in path.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        with suppress(OSError):
+            for folder in (item for item in made if item.exists()):
+                folder.rmdir()
+        raise type(error)(f"{error}, then repeat the command; --run-dir or runs_folder names another place") from error
 
 
 def _new_folder(around: Surroundings, settings: Settings, task: Task, config: RunConfig) -> Path:
     if settings.run_dir is not None:
         path = around.folder / settings.run_dir
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UsageError(
-                f"{path} is not empty; name a new folder, or go on with a run by `d2k-agent resume {path}`"
-            )
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is a file, and a run needs a folder; name a new one")
+        if path.exists() and any(path.iterdir()):
+            way = command("resume", nearby(path, around.folder))
+            raise UsageError(f"{path} is not empty; name a new folder, or go on with a run by `{way}`")
         return path
     levels = "".join(config.levels) or "none"
     name = f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{task.slug}-{levels}-{secrets.token_hex(3)}"

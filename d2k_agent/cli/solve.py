@@ -97,10 +97,13 @@ def announce(arguments: argparse.Namespace, what: str) -> None:
 
 def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:
     """The outcome for people or for scripts; 0, since a run that ended by its own rules is done."""
+    from d2k_agent.app.surroundings import here
     from d2k_agent.reports.outcome import outcome_data, outcome_text
+    from d2k_agent.reports.paths import nearby
 
     if arguments.json:
         print_json(outcome_data(finished.run_dir, finished.trace, finished.divergences))
     else:
-        print_text(outcome_text(finished.run_dir, finished.trace, finished.divergences))
+        folder = nearby(finished.run_dir, here().folder)
+        print_text(outcome_text(folder, finished.trace, finished.divergences, finished.recorded))
     return 0

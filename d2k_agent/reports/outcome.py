@@ -6,31 +6,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from d2k_agent.models import BUCKETS
+from d2k_agent.reports.paths import command
 from d2k_agent.reports.tables import count, number, seconds, table
 
 if TYPE_CHECKING:
     from d2k_agent.models import Divergence
     from d2k_agent.records import Choice, SelectionMade, Totals, Trace
 
-BUCKETS = (
-    ("uncached input", "uncached_input"),
-    ("cache write", "cache_write"),
-    ("cache read", "cache_read"),
-    ("output", "output"),
-)
 MOST_DIVERGENCES = 10
 
 
-def outcome_text(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None) -> str:
-    """The outcome of a finished run for a person. `divergences` is None unless the run replayed another."""
+def outcome_text(
+    run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None, recorded: int | None = None
+) -> str:
+    """The outcome of a finished run for a person.
+
+    `divergences` is None unless the run replayed another; `recorded` is how many replies that one had.
+    """
     finished = trace.finished
     ended = "is not finished" if finished is None else f"ended: {finished.stop_reason}"
     lines = [f"The run {ended}, after {trace.turns} turns and {len(trace.submissions)} submissions.", ""]
     lines += _choices(run_dir, trace)
     if divergences is not None:
-        lines += ["", *_divergences(divergences)]
+        lines += ["", *_replayed(trace, recorded), *_divergences(divergences)]
     lines += ["", totals_table(trace.totals), "", f"Run folder: {run_dir}"]
-    lines.append(f"Look into it with: d2k-agent trace show {run_dir}")
+    lines.append(f"Look into it with: {command('trace', 'show', run_dir)}")
     return "\n".join(lines)
 
 
@@ -46,7 +47,7 @@ def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] 
         "provisional": None if finished is None else _choice_data(finished.provisional),
         "why": None if made is None else made.why,
         "turns": trace.turns,
-        "usage": {name: getattr(totals.usage, name) for _, name in BUCKETS},
+        "usage": {name: getattr(totals.usage, name) for name in BUCKETS},
         "usage_lower_bound": totals.lower_bound,
         "cost_usd": totals.cost_usd,
         "cost_lower_bound": totals.cost_lower_bound,
@@ -56,13 +57,17 @@ def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] 
 
 def totals_table(totals: Totals) -> str:
     """Tokens in four disjoint buckets and the cost; what nobody counted is unknown, a sum with a gap says so."""
-    rows = [(name, _bound(count(getattr(totals.usage, field)), totals.lower_bound)) for name, field in BUCKETS]
+    rows = [
+        (name.replace("_", " "), _bound(count(getattr(totals.usage, name)), totals.lower_bound)) for name in BUCKETS
+    ]
     cost = "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.4f}"
     rows.append(("cost in US$", _bound(cost, totals.cost_lower_bound)))
     rows.append(("time waiting for the model", seconds(totals.seconds)))
     text = table(("tokens", "in all"), rows, ("in all",))
     if totals.unreported_replies:
         text += f"\n{totals.unreported_replies} of {totals.replies} replies came without a complete count of tokens."
+    if totals.usage.unsplit_input is not None:
+        text += f"\n{totals.usage.unsplit_input:,} input tokens are in no row: it was not reported what was cached."
     if totals.lost_attempts:
         text += f"\n{totals.lost_attempts} requests may have been billed although no answer came."
     return text
@@ -88,6 +93,14 @@ def _choices(run_dir: Path, trace: Trace) -> list[str]:
 
 def _where(run_dir: Path, choice: Choice) -> str:
     return f"turn {choice.turn}, {run_dir / 'candidates' / f'{choice.sha256}.py'}"
+
+
+def _replayed(trace: Trace, recorded: int | None) -> list[str]:
+    """A line where the replay did not reach the recording's end: what follows it is about a part only."""
+    replies = sum(1 for event in trace.events if event.type == "model_replied")
+    if recorded is None or replies >= recorded:
+        return []
+    return [f"Replay: {replies} of {recorded} recorded turns were replayed."]
 
 
 def _divergences(divergences: Sequence[Divergence]) -> list[str]:

@@ -17,7 +17,8 @@ _INDENT = "    "
 
 def event_text(event: Event) -> str:
     """One line that says what happened, and below it, indented, what was said. Long bodies are cut, and it is said."""
-    stamp = "" if event.time is None else event.time.strftime("%H:%M:%S ")
+    # Local, as the time in a run's name is; --json keeps the recorded one with its zone.
+    stamp = "" if event.time is None else event.time.astimezone().strftime("%H:%M:%S ")
     return f"{stamp}{event.seq:>5}  {_text(event)}"
 
 

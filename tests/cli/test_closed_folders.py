@@ -12,7 +12,9 @@ import pytest
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.records import RunFolder
-from tests.cli.shell import Answer, command, environment, without_override
+from tests.cli.runs import call, script
+from tests.cli.shell import Answer, assert_refused, command, environment, without_override
+from tests.models.provider import KEY, serving
 from tests.records.test_folder import record
 
 needs_setpriv = pytest.mark.skipif(
@@ -75,3 +77,42 @@ def test_a_home_that_cannot_be_searched_holds_no_settings(tmp_path: Path) -> Non
     around = Surroundings(tmp_path, {}, tmp_path / ("x" * 300), "/usr/bin/python3")
     assert around.settings_file() is None
     assert not RunFolder(tmp_path / ("x" * 300)).exists
+
+
+@needs_setpriv
+def test_where_nothing_can_be_written_another_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "readonly").mkdir(mode=0o555)
+    line = ("solve", "muon", "--model", script(tmp_path, call("submit")), "--run-dir", "readonly/a/run")
+    assert_refused(d2k(*line, folder=tmp_path), 3, "correct that, then repeat the command; --run-dir")
+
+
+def test_a_disk_that_is_full_from_the_start_keeps_nothing_of_the_run(tmp_path: Path) -> None:
+    model = script(tmp_path, call("write", path="notes.txt", content="much " * 1000))
+    line = command("solve", "muon", "--model", model, "--run-dir", "a/run")
+    limited = ["sh", "-c", 'ulimit -f 2; exec "$@"', "sh", *line]
+    done = subprocess.run(limited, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    answer = Answer(done.returncode, done.stdout, done.stderr)
+    assert_refused(answer, 3, "no space is left", "then repeat the command; --run-dir")
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_file_is_no_place_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("precious")
+    answer = d2k("solve", "muon", "--model", script(tmp_path, call("submit")), "--run-dir", "taken", folder=tmp_path)
+    assert_refused(answer, 2, "taken is a file")
+
+
+def test_what_is_refused_before_any_reply_is_not_to_be_resumed(tmp_path: Path) -> None:
+    with serving([{"status": 404, "body": {"error": {"message": "no such model"}}}]) as server:
+        line = ("--model", "openai/absent", "--api-base", f"{server.url}/v1", "--run-dir", "my run")
+        done = subprocess.run(
+            command("solve", "muon", *line),
+            cwd=tmp_path,
+            env=environment({"OPENAI_API_KEY": KEY}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    answer = Answer(done.returncode, done.stdout, done.stderr)
+    assert_refused(answer, 2, "then start a new run", "`d2k-agent runs rm 'my run'`")
+    assert "resume" not in answer.err

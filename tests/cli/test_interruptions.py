@@ -59,7 +59,7 @@ def test_ctrl_c_during_a_tool_ends_it_and_the_run_resumes(tmp_path: Path) -> Non
     wait_for(lambda: bool(processes_that_mention(f"sleep\0{mark}")), "the tool to run")
     status, complaint = press_ctrl_c(process)
     assert status == 130
-    assert complaint == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {run}`\n"
+    assert complaint == "d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume run`\n"
     wait_for(lambda: not processes_that_mention(f"sleep\0{mark}"), "the tool to end")
     assert events(run)[-1]["type"] == "run_interrupted"
 
@@ -92,7 +92,7 @@ def test_ctrl_c_during_an_evaluation_ends_the_evaluator_too(tmp_path: Path) -> N
     wait_for(lambda: len(processes_given(str(scratch))) > 1, "the evaluator to start")
     status, complaint = press_ctrl_c(process)
     assert status == 130
-    assert complaint == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {tmp_path / 'run'}`\n"
+    assert complaint == "d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume run`\n"
     wait_for(lambda: not processes_given(str(scratch)), "the evaluator to end")
     assert [event["type"] for event in events(tmp_path / "run")][-2:] == ["tool_call_started", "run_interrupted"]
 
@@ -108,7 +108,7 @@ def test_ctrl_c_during_a_model_call_ends_it_and_says_how_to_go_on(tmp_path: Path
             assert b"POST" in connection.recv(65536)
             status, complaint = press_ctrl_c(process)
     assert status == 130
-    assert complaint.splitlines()[-1] == f"d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume {tmp_path / 'run'}`"
+    assert complaint.splitlines()[-1] == "d2k-agent: ended by Ctrl-C; go on with `d2k-agent resume run`"
     assert "Traceback" not in complaint
     told = events(tmp_path / "run")
     assert [event["type"] for event in told[-2:]] == ["model_call_started", "run_interrupted"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,52 @@ def test_a_replay_runs_the_tools_again_and_finds_nothing_different(project: Path
     outcome = json.loads(answer.out)
     assert outcome["divergences"] == 0 and outcome["run_dir"] != str(the_run_named(project, name))
     assert (Path(outcome["run_dir"]) / "workspace" / "notes.txt").read_text() == "one\n"
+
+
+def test_a_replay_is_of_the_same_target_and_no_further_run_of_the_study(project: Path) -> None:
+    run = the_run(project)
+    record = json.loads((run / "run.json").read_text())
+    record["config"].update(arm="guided", pair="p", replicate=3, target="h100", device="cpu")
+    (run / "run.json").write_text(json.dumps(record))
+    assert d2k("trace", "replay", run.name, "--run-dir", "again", folder=project).status == 0
+    config = json.loads((project / "again" / "run.json").read_text())["config"]
+    assert [config[name] for name in ("arm", "pair", "replicate", "target", "device")] == [
+        *(None, None, None),
+        *("h100", "cpu"),
+    ]
+    part = d2k("solve", "muon", "--model", f"replay/{run}", "--turns", "1", "--quiet", folder=project)
+    assert "1 of 2 recorded turns were replayed" in part.out, part
+
+
+def test_times_are_shown_as_the_clock_here_shows_them(project: Path) -> None:
+    line = ("trace", "show", the_run(project).name)
+    first = json.loads(d2k(*line, "--json", folder=project).out.splitlines()[0])
+    recorded = datetime.fromisoformat(first["time"])
+    shown = d2k(*line, folder=project, extra={"TZ": "HERE-9"}).out.split()[0]
+    assert shown == f"{recorded.astimezone(timezone(timedelta(hours=9))):%H:%M:%S}"
+
+
+def cut_after_the_first_turn(run: RunFolder) -> None:
+    lines = run.events.read_bytes().splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines, start=1) if b'"turn_closed"' in line)
+    run.events.write_bytes(b"".join(lines[:end]))
+    run.checkpoint.unlink()
+
+
+def test_a_stop_that_a_killed_driver_never_saw_does_not_end_the_resumed_run(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    cut_after_the_first_turn(run)
+    run.request_stop()
+    answer = d2k("resume", run.path.name, "--json", folder=project)
+    assert answer.status == 0, answer.err
+    assert json.loads(answer.out)["stop_reason"] == "script_ended" and "it is withdrawn" in answer.err
+    assert not run.stop_requested()
+
+
+def test_a_run_that_was_stopped_is_over_and_it_is_said_why(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    run.events.write_bytes(run.events.read_bytes().replace(b'"script_ended"', b'"stop_requested"'))
+    assert_refused(d2k("resume", run.path.name, folder=project), 2, "is over (stop_requested)", "Ctrl-C interrupts")
 
 
 def the_run_named(folder: Path, name: str) -> Path:

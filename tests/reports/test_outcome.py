@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from d2k_agent.config import RunConfig
-from d2k_agent.models import Divergence
+from d2k_agent.models import Divergence, Usage
 from d2k_agent.records import Choice, ModelCallInterrupted, RunFinished, RunRecord, StopReason, Trace
 from d2k_agent.reports.outcome import outcome_data, outcome_text
+from d2k_agent.reports.paths import nearby
 from tests.reports.events import KNOWN, SHA, a_run, stamped
 
 RECORD = RunRecord(
@@ -57,6 +58,12 @@ def test_a_sum_with_a_gap_is_marked_as_a_lower_bound() -> None:
     assert outcome_data(FOLDER, trace(events))["usage_lower_bound"] is True
 
 
+def test_input_that_nobody_split_is_told_beside_the_table() -> None:
+    text = outcome_text(FOLDER, trace(a_run(Usage(None, None, None, 40, unsplit_input=1_500), 0.25)))
+    assert "at least 80" in text and "3,000 input tokens are in no row" in text
+    assert next(line for line in text.splitlines() if line.startswith("cost")).endswith(" 0.5000")
+
+
 def test_a_selection_is_named_with_its_speedup() -> None:
     run = a_run()
     chosen = Choice(sha256=SHA, turn=1, call_id="c11", geomean_speedup=3.25)
@@ -84,3 +91,14 @@ def test_divergences_of_a_replay_show_the_first_line_that_differs() -> None:
     assert "recorded: old line" in text and "now:      new line" in text
     assert "recorded: two" in text and "now:      (end)" in text
     assert "every tool answered as recorded" in outcome_text(FOLDER, trace(a_run()), [])
+
+
+def test_a_replay_of_a_part_says_so() -> None:
+    assert "2 of 10 recorded turns were replayed" in outcome_text(FOLDER, trace(a_run()), [], recorded=10)
+    assert "recorded turns were replayed" not in outcome_text(FOLDER, trace(a_run()), [], recorded=2)
+
+
+def test_a_command_can_be_pasted_and_a_path_is_short() -> None:
+    assert "trace show 'my runs/r'" in outcome_text(Path("my runs/r"), trace(a_run()))
+    assert nearby(Path("/a/b/c"), Path("/a")) == Path("b/c")
+    assert nearby(Path("/a"), Path("/a")) == Path("/a") and nearby(Path("/x/y"), Path("/a")) == Path("/x/y")
