@@ -48,6 +48,11 @@ def test_a_broken_task_a_full_memory_and_a_dead_zygote_are_answered(launcher: Pr
     before = zygotes()
     assert len(before) == 2
 
+    text = "def get_inputs(config):\n    if config['n'] > 9999:\n        raise KeyError('n_rows')\n    return [1.0]\n"
+    with pytest.raises(UsageError, match=r"get_inputs\.py raised KeyError: 'n_rows'"):
+        launcher.launch(job(HONEST, task=task(get_inputs_py=text)))
+    assert set(before) <= set(zygotes())
+
     huge = task(reference_py="import torch\n\n\ndef run(x, f):\n    return torch.empty(1 << 50)\n")
     with pytest.raises(MachineError, match=r"reference\.py needs more memory"):
         launcher.launch(job(HONEST, task=huge))

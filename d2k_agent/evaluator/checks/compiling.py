@@ -11,9 +11,16 @@ from typing import Any
 from d2k_agent.contract import CompileReport, EvaluatorJob, VerdictStatus
 from d2k_agent.contract.frames import write_frame
 from d2k_agent.contract.wire import from_data, to_data
-from d2k_agent.evaluator.candidate import describe, enter
-from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.candidate import MAX_ERROR_CHARS, describe, enter
+from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess, decode
+
+_TASK_FAULT = "task_fault"
+"""In a report's place: what the task's own get_inputs.py raised."""
+
+
+class _GeneratorFailed(Exception):
+    """get_inputs.py raised under the capture: nobody's candidate is blamed."""
 
 
 def compile_report(
@@ -21,7 +28,7 @@ def compile_report(
 ) -> tuple[CompileReport, str]:
     """The compiler's view of the candidate, and how it was confined.
 
-    Raises CandidateFault when its process failed before it could report.
+    Raises CandidateFault when its process failed before it could report, TaskFault when get_inputs.py failed there.
     Host code that reads values of tensors is captured at the smoke workloads: registered ones have no values here.
     """
     process.order(
@@ -38,7 +45,10 @@ def compile_report(
     isolation = process.answer(b"R", job.limits.import_s, "confining the candidate").decode("ascii", "replace")
     payload = process.answer(b"K", job.limits.compile_s + job.limits.import_s, "compiling")
     try:
-        return from_data(CompileReport, decode(payload)), isolation
+        answer = decode(payload)
+        if isinstance(answer, dict) and _TASK_FAULT in answer:
+            raise TaskFault(f"task {job.task.slug}: {answer[_TASK_FAULT]}, asked for inputs on a GPU to compile for")
+        return from_data(CompileReport, answer), isolation
     except ValueError:
         raise CandidateFault(VerdictStatus.ENDED_EARLY, "compiling answered out of protocol") from None
 
@@ -56,20 +66,32 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
     request, _ = receive(channel)
     if not request:
         return
-    generator = types.ModuleType("get_inputs")
-    exec(compile(request["generator"], "get_inputs.py", "exec"), generator.__dict__)
-
-    def arguments(workload: dict[str, Any]) -> Callable[[str], list[Any]]:
-        return lambda device: list(generator.get_inputs({**workload, "seed": 0, "device": device}))
-
     calls, smoke = (
-        [(workload["label"], arguments(workload)) for workload in request[name]] for name in ("workloads", "smoke")
+        [(workload["label"], _arguments(request["generator"], workload)) for workload in request[name]]
+        for name in ("workloads", "smoke")
     )
     try:
         report = compile_candidate(
             request["path"], calls, request["target"], request["scratch"], float(request["limit_s"]), smoke
         )
+    except _GeneratorFailed as problem:
+        write_frame(channel.fileno(), b"K", json.dumps({_TASK_FAULT: str(problem)[:MAX_ERROR_CHARS]}).encode())
+        return
     except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
         write_frame(channel.fileno(), b"E", json.dumps(describe(problem)).encode())
         return
     write_frame(channel.fileno(), b"K", json.dumps(to_data(report)).encode())
+
+
+def _arguments(generator: str, workload: dict[str, Any]) -> Callable[[str], list[Any]]:
+    """What makes a workload's arguments on a device given by name, from the text of get_inputs.py."""
+
+    def make(device: str) -> list[Any]:
+        module = types.ModuleType("get_inputs")
+        try:
+            exec(compile(generator, "get_inputs.py", "exec"), module.__dict__)
+            return list(module.get_inputs({**workload, "seed": 0, "device": device}))
+        except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
+            raise _GeneratorFailed(f"get_inputs.py raised {type(problem).__name__}: {problem}") from problem
+
+    return make
