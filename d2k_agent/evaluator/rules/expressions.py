@@ -40,6 +40,8 @@ class Expressions:
     def __init__(self, program: Program, scope: Scope, owner: ast.AST | None, define: DefineFunction) -> None:
         self.program, self.scope, self.owner = program, scope, owner
         self._define = define
+        self.in_class = False
+        """True in the body of a class itself."""
 
     def value(self, node: ast.expr | None) -> Value:
         """The value of an expression, with its facts noted."""

@@ -131,7 +131,7 @@ class _Statements:
             self.program.merge_result(self.owner, value)
 
     def _global(self, node: ast.Global) -> None:
-        if self.owner is not None:
+        if self.owner is not None or self._class is not None:
             self.scope.foreign.update(node.names)
 
     def _if(self, node: ast.If) -> None:
@@ -255,6 +255,7 @@ class _Statements:
             self.expressions.value(decorator)
         inner = _Statements(self.program, Scope(parent=self.scope), self.owner, self._pending)
         inner._class = node
+        inner.expressions.in_class = True
         inner.block(node.body)
         for name, value in inner.scope.values.items():
             if name.startswith("__"):

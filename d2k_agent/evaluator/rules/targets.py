@@ -57,7 +57,7 @@ class Targets(Calls):
     def bind(self, name: str, value: Value, line: int) -> None:
         """Bind a name, here or in the module when it is declared global."""
         if name.startswith("__"):
-            self.program.emit(facts.SpecialName(line, False, name, in_class=False))
+            self.program.emit(facts.SpecialName(line, False, name, self.in_class and name not in self.scope.foreign))
         if name in self.scope.foreign:
             self.program.merge_global(name, value)
         else:

@@ -138,6 +138,14 @@ def test_a_name_of_pythons_that_may_still_be_pythons_is_judged(body: str) -> Non
     assert checks("\n" + body) & {"static.reflection", "static.kernel_names"}
 
 
+def test_special_names_of_a_class_are_allowed_where_they_say_how_it_looks() -> None:
+    body = "\nclass Plan:\n    __slots__ = ('rows',)\n    __hash__ = None\n"
+    assert checks(body) == set()
+    assert checks(f"{body}    __annotations__ = {{}}\n") == {"static.special_methods"}
+    assert checks(f"{body}    __match_args__ = ('fn',)\n") == {"static.special_methods"}
+    assert checks(f"{body}    global __name__\n    __name__ = 'x'\n") >= {"static.reflection"}
+
+
 def test_a_task_extends_and_restricts_the_list() -> None:
     arange = inside_run("x = torch.arange(4, device=G.device)")
     assert checks(arange) == {"static.torch_names"}
