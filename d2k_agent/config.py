@@ -172,8 +172,9 @@ FILE_KEYS: dict[str, type] = {
     "evaluator_python": str,
 }
 """What a settings file may say. Giving up the sandbox, levels and a study's ids belong to one command, not a file."""
-USER_KEYS = ("evaluator_python",)
-"""What only the user's own file may say: a folder may be a stranger's, and these name a program that is run."""
+USER_KEYS = ("evaluator_python", "api_base")
+"""What only the user's own file may say: a folder may be a stranger's, and these name a program that is run, and a
+server that the user's key is sent to."""
 
 
 def read_settings(path: Path, *, of_user: bool) -> Settings:
@@ -192,7 +193,9 @@ def read_settings(path: Path, *, of_user: bool) -> Settings:
     for key, value in data.items():
         if key in USER_KEYS and not of_user:
             where = f"~/.config/d2k-agent/{SETTINGS_FILE}"
-            raise UsageError(f"{path}: {key} names a program, so only your own {where} may hold it; move it there")
+            raise UsageError(
+                f"{path}: {key} may stand in your own {where} only, since a folder may be a stranger's; move it there"
+            )
         if key not in allowed:
             raise UsageError(f"{path}: unknown key {key!r}; a settings file may hold {', '.join(allowed)}")
         values[key] = _typed(path, key, value)

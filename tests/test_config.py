@@ -58,7 +58,7 @@ def test_only_the_users_own_file_may_name_a_program(tmp_path: Path) -> None:
     path = tmp_path / "d2k-agent.toml"
     path.write_text('evaluator_python = "./python"\n')
     assert read_settings(path, of_user=True).evaluator_python == "./python"
-    with pytest.raises(UsageError, match=r"d2k-agent.toml: evaluator_python names a program.*move it there"):
+    with pytest.raises(UsageError, match=r"d2k-agent.toml: evaluator_python may stand in your own.*move it there"):
         read_settings(path, of_user=False)
 
 

@@ -15,6 +15,7 @@ NO_NOUNS = {"utils", "util", "helpers", "helper", "misc", "common"}
 # Who reads the environment, and why. What a process writes into its own environment for torch or triton is no reading.
 MAY_READ_THE_ENVIRONMENT = {
     "d2k_agent/app/surroundings.py": "reads it once for the whole program",
+    "d2k_agent/evaluator/candidate.py": "a candidate's process empties its environment down to an allow-list",
 }
 
 

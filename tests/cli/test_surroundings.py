@@ -36,7 +36,7 @@ def test_the_folders_settings_file_wins_over_the_users_and_the_command_line_over
 def test_a_folder_names_no_program_and_does_not_hide_the_users(tmp_path: Path) -> None:
     around = surroundings(tmp_path)
     here = write(tmp_path / "here" / "d2k-agent.toml", "evaluator_python = './python'\n")
-    with pytest.raises(UsageError, match="evaluator_python names a program"):
+    with pytest.raises(UsageError, match="evaluator_python may stand in your own"):
         around.settings(Settings())
     here.write_text("turns = 3\n")
     write(tmp_path / "config" / "d2k-agent" / "d2k-agent.toml", "turns = 2\nevaluator_python = '/opt/python'\n")
