@@ -126,10 +126,10 @@ class Assembly:
 
 
 def _way_on(run: RunFolder, folder: Path, error: D2KError) -> str:
-    """How to go on after `error`. What is refused before any reply is refused again: a run keeps its model."""
+    """How to go on after `error`. Refused before any reply, a run may well be refused again: it keeps its model."""
     if isinstance(error, UsageError) and not _replies(run):
         remove = command("runs", "rm", folder)
-        return f"then start a new run, since this one keeps what it was given; `{remove}` removes it"
+        return f"then start a new run: this one got no reply and keeps its model and options; `{remove}` removes it"
     return f"then go on with `{command('resume', folder)}`"
 
 

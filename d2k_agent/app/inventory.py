@@ -33,7 +33,7 @@ def find_run(around: Surroundings, settings: Settings, name: str) -> RunFolder:
     if RunFolder(path).exists:
         return RunFolder(path)
     folder = around.runs_folder(settings)
-    names = sorted(item.name for item in folder.iterdir() if RunFolder(item).exists) if folder.is_dir() else []
+    names = [run.path.name for run in _runs_in(folder)]
     found = [item for item in names if item == name] or [item for item in names if item.endswith(f"-{name}")]
     if len(found) == 1:
         return RunFolder(folder / found[0])
@@ -46,11 +46,15 @@ def find_run(around: Surroundings, settings: Settings, name: str) -> RunFolder:
 
 def list_runs(around: Surroundings, command_line: Settings) -> list[RunSummary]:
     """Every run in the runs folder, by name (and so by time). One that cannot be read is listed as damaged."""
+    folder = around.runs_folder(around.settings(command_line))
+    return [_summary(run) for run in _runs_in(folder)]
+
+
+def _runs_in(folder: Path) -> list[RunFolder]:
     from d2k_agent.records import RunFolder
 
-    folder = around.runs_folder(around.settings(command_line))
     runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []
-    return [_summary(run) for run in runs if run.exists or _closed(run.path)]
+    return [run for run in runs if run.exists or _closed(run.path)]
 
 
 def _closed(path: Path) -> bool:

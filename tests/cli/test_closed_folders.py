@@ -55,6 +55,8 @@ def test_runs_list_goes_on_past_what_it_may_not_read(run: RunFolder, tmp_path: P
     told = {item["run"]: (item["outcome"], item["bytes"]) for item in json.loads(answer.out)}
     assert told == {"a-b": ("interrupted", None), "shut": ("damaged", None)}
     assert "unknown" in d2k("runs", "list", folder=tmp_path).out
+    for words in (("trace", "show"), ("resume",), ("runs", "rm")):
+        assert_refused(d2k(*words, "shut", folder=tmp_path), 3, "Permission denied", "/shut/", "repeat the command")
 
 
 @needs_setpriv
