@@ -126,7 +126,7 @@ def test_a_full_disk_is_a_sentence_and_the_log_stays_whole(tmp_path: Path) -> No
         before = path.read_bytes()
         with no_space_beyond(log.size + 20), pytest.raises(MachineError, match="no space is left") as error:
             log.append(nudge(2))
-        assert "resume" in str(error.value) and str(path) in str(error.value)
+        assert "free" in str(error.value) and str(path) in str(error.value)
         assert path.read_bytes() == before, "half an event is taken back"
         log.append(nudge(2))
 
