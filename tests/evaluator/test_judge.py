@@ -162,7 +162,8 @@ def test_a_candidate_that_fails_is_a_verdict(launcher: ProcessLauncher, name: st
 def test_a_hang_with_children_ends_in_time_and_leaves_nobody(launcher: ProcessLauncher) -> None:
     source = KERNEL + (
         "import os, signal, subprocess, time\n\n\ndef run(x, factor):\n"
-        "    if not os.environ.get('TRITON_INTERPRET'):\n        return scaled(x, factor)\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    if not os.environ.get('TRITON_INTERPRET'):\n        return scaled(x, factor)\n"
+        "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    for _ in range(4):\n        subprocess.Popen(['sleep', '4321'], start_new_session=True)\n"
         "    while True:\n        time.sleep(1)\n"
     )
