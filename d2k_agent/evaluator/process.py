@@ -50,6 +50,10 @@ class CandidateProcess:
     def __exit__(self, *_: object) -> None:
         self.channel.close()
         end_descendants(os.getpid(), keep=self._keep)
+        try:
+            os.waitpid(self.pid, os.WNOHANG)  # one that ended by itself is nobody else's to reap
+        except ChildProcessError:
+            pass  # reaped with the others
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
