@@ -97,9 +97,9 @@ def test_the_screen_tells_turns_outcome_tokens_and_where_to_look(solved: Solved)
     assert ["1", "bash", "ok"] in [row[:3] for row in rows]
     assert ["4", "write,", "submit", "untimed", "1", "correct", "unknown"] in [row[:7] for row in rows]
     assert "Selection: none (nothing was measured on this machine" in answer.out
-    assert f"Provisional, unranked: turn 4, {run}" in answer.out
+    assert f"Provisional, unranked: turn 4, {run.name}/candidates/" in answer.out
     assert ["output", "unknown"] in rows and ["cost", "in", "US$", "unknown"] in rows
-    assert f"d2k-agent trace show {run}" in answer.out
+    assert f"d2k-agent trace show {run.name}" in answer.out
 
 
 def test_the_workspace_holds_the_shared_files_the_guidance_asked_for_and_the_agents_own(solved: Solved) -> None:
