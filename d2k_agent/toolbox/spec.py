@@ -18,7 +18,12 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "output_chars": int,
     "parameters": dict,
 }
-_OPTIONAL_KEYS: dict[str, type] = {"limit_argument": str, "gpu_argument": str, "path_arguments": list}
+_OPTIONAL_KEYS: dict[str, type] = {
+    "limit_argument": str,
+    "gpu_argument": str,
+    "path_arguments": list,
+    "then_argument": str,
+}
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,8 @@ class ToolSpec:
     `parameters` is a JSON schema; `limit_s` the longest that a call may take, which the argument named
     `limit_argument` can shorten (of a host tool it is what the host promises); `output_chars` the longest text that a
     model is given. `gpu_argument` names the boolean argument that asks for the GPU. In `path_arguments` the portable
-    /workspace is understood.
+    /workspace is understood. `then_argument` names a boolean argument that is also a tool's name: when it is set and
+    the call went well, that tool is called with the same path, and its text follows.
     """
 
     name: str
@@ -41,6 +47,7 @@ class ToolSpec:
     limit_argument: str | None = None
     gpu_argument: str | None = None
     path_arguments: tuple[str, ...] = ()
+    then_argument: str | None = None
 
     def schema(self) -> dict[str, Any]:
         """The tool in the form that model interfaces of OpenAI's kind take."""
@@ -63,7 +70,8 @@ def _load(file: Path) -> ToolSpec:
         if data["name"] != file.parent.name:
             raise ValueError(f"name is {data['name']!r}, but the folder is {file.parent.name!r}")
         check_schema(data["parameters"])
-        for argument in (data.get("limit_argument"), data.get("gpu_argument"), *data.get("path_arguments", ())):
+        named = [data.get(key) for key in ("limit_argument", "gpu_argument", "then_argument")]
+        for argument in (*named, *data.get("path_arguments", ())):
             if argument is not None and argument not in data["parameters"].get("properties", {}):
                 raise ValueError(f"{argument!r} is not among the parameters")
         data["path_arguments"] = tuple(data.get("path_arguments", ()))

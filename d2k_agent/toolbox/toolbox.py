@@ -63,10 +63,11 @@ class Toolbox:
             answer = HostAnswer("error", f"there is no tool {call.name!r}; there is {', '.join(self._specs)}")
         else:
             try:
-                answer = self._carry_out(spec, self._arguments(spec, call.arguments))
+                arguments = self._arguments(spec, call.arguments)
+                answer = self._followed(spec, arguments, self._carry_out(spec, arguments))
             except ArgumentError as problem:
                 answer = HostAnswer("error", f"{call.name}: {problem}")
-        limit = spec.output_chars if spec else 1000
+        limit = self._output_chars(spec) if spec else 1000
         text = shortened(self._portable.outward(readable(answer.text)), limit)
         return ToolResult(call.id, call.name, answer.status, text, time.monotonic() - began, answer.data)
 
@@ -82,6 +83,22 @@ class Toolbox:
             if isinstance(checked.get(name), str):
                 checked[name] = self._portable.inward(checked[name])
         return checked
+
+    def _followed(self, spec: ToolSpec, arguments: dict[str, Any], answer: HostAnswer) -> HostAnswer:
+        """The answer, and what the tool says that the call asked for to come next."""
+        if spec.then_argument is None or not arguments.get(spec.then_argument) or answer.status != "ok":
+            return answer
+        then = self._specs.get(spec.then_argument)
+        if then is None:
+            return HostAnswer(
+                "ok", f"{answer.text}\n\n[there is no tool {spec.then_argument} in this run]", answer.data
+            )
+        more = self._carry_out(then, {"path": arguments["path"]})
+        return HostAnswer("ok", f"{answer.text}\n\n[{then.name}]\n{more.text}", answer.data)
+
+    def _output_chars(self, spec: ToolSpec) -> int:
+        then = self._specs.get(spec.then_argument or "")
+        return spec.output_chars + (then.output_chars if then else 0)
 
     def _carry_out(self, spec: ToolSpec, arguments: dict[str, Any]) -> HostAnswer:
         if spec.executable is None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,3 +191,23 @@ def test_a_missing_program_and_an_empty_folder_are_named(tmp_path: Path) -> None
     (tmp_path / "count" / "tool.toml").write_text(TOML)
     with pytest.raises(UsageError, match="does not exist"):
         load_tools(tmp_path)
+
+
+def test_a_change_is_compiled_afterwards_where_the_call_asks_for_it(box: Sandbox) -> None:
+    seen: list[object] = []
+
+    def compile_(arguments: Mapping[str, Any]) -> HostAnswer:
+        seen.append(arguments["path"])
+        return HostAnswer("ok", "Compiles for b200")
+
+    tools = load_tools(ROOT / "tools")
+    specs = {name: tools[name] for name in ("edit", "compile")}
+    toolbox = Toolbox(specs, box, box.workspace, {"compile": compile_}, {})
+    (box.workspace / "solution.py").write_text("x = 1\n")
+    change = {"path": "solution.py", "old": "x = 1", "new": "x = 2"}
+    assert "Compiles" not in toolbox.call(ToolCall("1", "edit", change)).text
+    back = {"path": "solution.py", "old": "x = 2", "new": "x = 1", "compile": True}
+    result = toolbox.call(ToolCall("2", "edit", back))
+    assert (result.status, result.text.endswith("[compile]\nCompiles for b200")) == ("ok", True)
+    assert toolbox.call(ToolCall("3", "edit", back)).status == "error"
+    assert seen == ["solution.py"]
