@@ -49,4 +49,4 @@ class Model(Protocol):
 
 def replies_so_far(messages: Sequence[Message]) -> int:
     """How many replies a conversation holds: the position of the next one, also after a resume."""
-    return sum(1 for message in messages if message.get("role") == "assistant")
+    return [message.get("role") for message in messages].count("assistant")
