@@ -131,13 +131,12 @@ def growth(parent: Path, turns: int) -> float:
     try:
         old = Alternating(folder / "old", turns, turns - window)
         young = Alternating(folder / "young", lead + window, lead)
-        pairs: list[tuple[float, float]] = [(young.step(), old.step()) for _ in range(window)]
+        pairs = [(young.step(), old.step()) for _ in range(window)]
         young.finish()
         old.finish()
     finally:
         shutil.rmtree(folder)
-    first, last = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return last / first - 1
+    return statistics.median(late for _, late in pairs) / statistics.median(early for early, _ in pairs) - 1
 
 
 class Counters(TypedDict):
