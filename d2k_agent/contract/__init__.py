@@ -5,7 +5,8 @@ Does not cover: how a job travels (launchers) or how it is carried out (evaluato
 """
 
 from d2k_agent.contract.compilation import CompileReport, KernelReport
-from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle
+from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle, source_sha256
+from d2k_agent.contract.profile import KernelProfile, Profile
 from d2k_agent.contract.verdict import (
     Check,
     Environment,
@@ -22,12 +23,15 @@ __all__ = [
     "Environment",
     "EvaluatorJob",
     "JobKind",
+    "KernelProfile",
     "KernelReport",
     "Limits",
     "Measurement",
+    "Profile",
     "TaskBundle",
     "Verdict",
     "VerdictStatus",
     "Violation",
     "WorkloadResult",
+    "source_sha256",
 ]

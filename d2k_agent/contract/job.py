@@ -11,8 +11,15 @@ class JobKind(enum.StrEnum):
     """What is done with the candidate. Every kind executes candidate code, so every kind is an evaluator's job."""
 
     EVALUATE = "evaluate"
+    CONFIRM = "confirm"
+    """evaluate() of a run's winner: measured A B B A in any case, and once more by the profiler's clock."""
     COMPILE = "compile"
     PROFILE = "profile"
+
+    @property
+    def judges(self) -> bool:
+        """True where the candidate is checked and, on a GPU, measured."""
+        return self in (JobKind.EVALUATE, JobKind.CONFIRM)
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,8 @@ class EvaluatorJob:
     `workloads` names registered or smoke labels; empty means all. `target` is the GPU to compile for; None is the one
     present, else a B200. `seed` is 64 hexadecimal digits from a secret source: it
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
-    command line offers it.
+    command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
+    incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
     """
 
     kind: JobKind
@@ -79,6 +87,8 @@ class EvaluatorJob:
     limits: Limits = field(default_factory=Limits)
     unsafe_no_sandbox: bool = False
     static_rules: bool = True
+    baseline: str | None = None
+    beat: float | None = None
 
     def __post_init__(self) -> None:
         if self.ranks < 1:
@@ -89,4 +99,9 @@ class EvaluatorJob:
     @property
     def candidate_sha256(self) -> str:
         """The candidate's name: the sha256 of its source text in UTF-8."""
-        return hashlib.sha256(self.candidate.encode("utf-8", "surrogatepass")).hexdigest()
+        return source_sha256(self.candidate)
+
+
+def source_sha256(source: str) -> str:
+    """The name of a source text: its sha256 in UTF-8."""
+    return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from d2k_agent.contract.compilation import CompileReport
+from d2k_agent.contract.profile import Profile
 
 
 class VerdictStatus(enum.StrEnum):
@@ -56,6 +57,10 @@ class Violation:
 class Measurement:
     """A measured latency of one workload, in milliseconds a call, under a named timing policy.
 
+    Four clocks: `mean_ms` is the claim (events in the candidate's process, over all timed calls), `outside_ms` the
+    supervisor's wall clock around the same calls, `audit_ms` its clock around steps in lockstep, `device_ms` the sum of
+    the kernels' durations by the profiler (at confirmation only). `hot_ms` is the same kernel under the policy
+    graph_hot, beside a headline of graph_rotating. `sm_mhz` and `power_w` are medians while the calls were timed.
     A modelled latency is another type and never a Measurement.
     """
 
@@ -64,6 +69,12 @@ class Measurement:
     batches: int
     outside_ms: float
     policy: str
+    audit_ms: float | None = None
+    device_ms: float | None = None
+    hot_ms: float | None = None
+    sets: int = 1
+    sm_mhz: float | None = None
+    power_w: float | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mean_ms) and self.mean_ms > 0):
@@ -83,6 +94,8 @@ class WorkloadResult:
     rel_norm: float | None = None
     measurement: Measurement | None = None
     message: str = ""
+    baseline: Measurement | None = None
+    """The baseline's latency on this workload, same policy and session: what `speedup` is over."""
 
     def __post_init__(self) -> None:
         latency = (self.measurement, self.mean_ms, self.speedup)
@@ -133,6 +146,12 @@ class Verdict:
     """sha256 of the job's seed: it can be opened later, and was fixed before the candidate ran."""
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    baseline_sha256: str | None = None
+    """The baseline that speedups are over; None where there are none."""
+    drift: float | None = None
+    """How far the baseline's latency moved between the two ends of A B B A, as a fraction; None where it was not
+    measured so. Above 0.02 the session's ratios are void: speedups are None then."""
+    profile: Profile | None = None
 
     def __post_init__(self) -> None:
         if self.status is VerdictStatus.RULE_VIOLATION and not self.violations:
