@@ -1,65 +1,12 @@
-"""The evaluator as one archive of standard-library code, and the command that unpacks it on the other side.
-
-A machine needs Python, torch and triton to run it and nothing of ours installed: the archive travels over stdin.
-"""
+"""The command that starts an evaluator from its archive: see contract.archive."""
 
 from __future__ import annotations
 
-import io
-import zipfile
-from pathlib import Path
+from d2k_agent.contract.archive import build_archive, program
 
-PARTS = ("contract", "isolation", "evaluator")
+__all__ = ["BOOTSTRAP", "build_archive"]
 
-# Reads eight bytes of length and the archive itself from stdin, imports from it in memory, then serves: nothing is
-# written on the machine, and a forked process needs no descriptor to import from.
-BOOTSTRAP = """\
-import hashlib, importlib.abc, importlib.util, io, os, sys, zipfile
-
-def take(count):
-    data = b""
-    while len(data) < count:
-        part = os.read(0, count - len(data))
-        if not part:
-            sys.exit("the evaluator's archive was cut short")
-        data += part
-    return data
-
-class Archive(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
-    def __init__(self, data):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            self.files = {name: archive.read(name) for name in archive.namelist()}
-
-    def find_spec(self, name, path=None, target=None):
-        stem = name.replace(".", "/")
-        for file, package in ((stem + "/__init__.py", True), (stem + ".py", False)):
-            if file in self.files:
-                spec = importlib.util.spec_from_loader(name, self, origin=file, is_package=package)
-                spec.has_location = True
-                return spec
-        return None
-
-    def get_source(self, name):
-        return self.files[self.find_spec(name).origin].decode()
-
-    def get_code(self, name):
-        return self.source_to_code(self.get_source(name), self.find_spec(name).origin)
-
-data = take(int.from_bytes(take(8), "little"))
-sys.meta_path.insert(0, Archive(data))
-from d2k_agent.evaluator.server import main
-main(hashlib.sha256(data).hexdigest())
-"""
-
-
-def build_archive(package: Path) -> bytes:
-    """The evaluator's modules below `package` (the d2k_agent folder) as a zip; equal sources give equal bytes."""
-    files = [package / "__init__.py"]
-    for part in PARTS:
-        files += [path for path in (package / part).rglob("*") if path.suffix == ".py"]
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(files):
-            name = f"d2k_agent/{path.relative_to(package).as_posix()}"
-            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return buffer.getvalue()
+BOOTSTRAP = program(
+    "from d2k_agent.evaluator.server import main\n"  # serves until stdin closes
+    "main(hashlib.sha256(data).hexdigest())\n"
+)
