@@ -32,14 +32,17 @@ class Policy:
     proc_of_children: bool = False
 
 
-def confine(policy: Policy) -> tuple[str, ...]:
+def confine(policy: Policy, other_threads: bool = False) -> tuple[str, ...]:
     """Confine the calling process and everything it will start, for good. Returns the measures that took effect.
 
     Call it in a process of one thread, in a session of its own, with only the descriptors open that may stay so.
+    With `other_threads` there may be more: they stay as they are, and the calling thread with all that it starts is
+    confined. For a process in which a profiler's library must run before anything of the candidate's does.
     Network and mount namespaces are taken where the machine allows it; IP sockets are refused in any case.
     Raises OSError that begins with the measure that failed; the process is then half confined and must end.
     """
-    _refuse_threads()
+    if not other_threads:
+        _refuse_threads()
     for path in policy.write:
         if not Path(path).exists():
             raise OSError(f"landlock: writable path {path} does not exist; create it first")

@@ -162,3 +162,49 @@ def test_a_hidden_process_is_not_dumpable() -> None:
         hide_process()
         os._exit(10 + (Path("/proc/self/coredump_filter").stat().st_uid == 0))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 11
+
+
+THREADED = """
+import json, os, queue, sys, threading
+from d2k_agent.isolation import Policy, confine, toolchain_paths
+
+asked, answers = queue.Queue(), queue.Queue()
+
+def reach():
+    try:
+        open(sys.argv[1]).read()
+        return "allowed"
+    except OSError as problem:
+        return problem.strerror
+
+threading.Thread(target=lambda: [answers.put(reach()) for _ in iter(asked.get, None)], daemon=True).start()
+read, listed = toolchain_paths()
+os.setsid()
+policy = Policy(read=read, list_only=listed, write=(sys.argv[2],))
+try:
+    confine(policy)
+    refused = ""
+except OSError as problem:
+    refused = str(problem)
+confine(policy, other_threads=True)
+later = []
+thread = threading.Thread(target=lambda: later.append(reach()))
+thread.start()
+thread.join()
+asked.put("now")
+print(json.dumps({"refused": refused, "main": reach(), "later": later[0], "before": answers.get()}))
+asked.put(None)
+"""
+
+
+@needs_landlock
+def test_threads_that_were_there_before_stay_as_they_are_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text("secret")
+    argv = [sys.executable, "-c", THREADED, str(outside), str(tmp_path / "in")]
+    done = subprocess.run(argv, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "several threads" in told["refused"]
+    assert (told["main"], told["later"], told["before"]) == ("Permission denied", "Permission denied", "allowed")
