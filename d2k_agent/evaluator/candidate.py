@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import json
-import mmap
 import os
 import resource
 import socket
@@ -23,8 +22,10 @@ import torch
 
 from d2k_agent.contract.frames import HEADER, write_frame
 from d2k_agent.evaluator import layout
-from d2k_agent.evaluator.metering import CallMeter
-from d2k_agent.isolation import Policy, confine, skip_unreadable_packages, toolchain_paths
+from d2k_agent.evaluator.attached import AttachedSet, outputs_of
+from d2k_agent.evaluator.devices.inside import Inside, inside
+from d2k_agent.evaluator.timing.timed import TimedCalls
+from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
 MAX_ERROR_CHARS = 6000
 _ENVIRONMENT = {
@@ -34,7 +35,11 @@ _ENVIRONMENT = {
 
 
 def enter(order: dict[str, Any]) -> tuple[str, ...]:
-    """Confine the calling process to its scratch folder and the toolchain; return the measures applied."""
+    """Confine the calling process to its scratch folder and the toolchain; return the measures applied.
+
+    `order` holds `scratch`, `memory_bytes` (None: no bound, as CUDA reserves more addresses than there is memory),
+    `unsafe_no_sandbox` and, where a GPU may be used, `device`: "cuda"; `other_threads` as confine() has it.
+    """
     scratch = str(order["scratch"])
     os.chdir(scratch)
     for name in set(os.environ) - _ENVIRONMENT:
@@ -44,13 +49,24 @@ def enter(order: dict[str, Any]) -> tuple[str, ...]:
     os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 1 << 30)
-    _limit(resource.RLIMIT_AS, int(order["memory_bytes"]))
+    if order["memory_bytes"] is not None:
+        _limit(resource.RLIMIT_AS, int(order["memory_bytes"]))
     if order["unsafe_no_sandbox"]:
         return ("none",)
-    readable, listable = toolchain_paths()
-    measures = confine(Policy(read=tuple(readable), write=(scratch,), list_only=tuple(listable)))
+    policy = candidate_policy(scratch, order.get("device", "cpu"))
+    measures = confine(policy, other_threads=bool(order.get("other_threads")))
     skip_unreadable_packages()
     return measures
+
+
+def candidate_policy(scratch: str, device: str) -> Policy:
+    """What a candidate on that device (cpu or cuda) may touch."""
+    readable, listable = toolchain_paths()
+    if device != "cuda":
+        return Policy(read=tuple(readable), write=(scratch,), list_only=tuple(listable))
+    devices = (*Policy.devices, *gpu_devices())
+    # CUDA writes the names of its threads below /proc.
+    return Policy(tuple(readable), (scratch,), tuple(listable), devices, proc=True)
 
 
 def _limit(kind: int, value: int) -> None:
@@ -74,17 +90,14 @@ def load_solution(path: str) -> types.ModuleType:
 
 
 def serve_calls(channel: socket.socket, order: dict[str, Any]) -> None:
-    """The life of an interpreted candidate: load, then attach inputs and answer calls until the supervisor is done."""
+    """The life of a running candidate: load, then attach inputs and answer calls until the supervisor is done."""
     try:
         measures = enter(order)
     except OSError as problem:
         write_frame(channel.fileno(), b"X", f"no isolation for a candidate: {problem}".encode())
         return
-    # New memory is filled with NaN: a result that was never written cannot look like one.
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.set_num_threads(1)
     write_frame(channel.fileno(), b"R", "+".join(measures).encode())
-    caller = _Caller(channel)
+    caller = _Caller(channel, inside(order.get("device", "cpu")))
     while True:
         request, descriptors = receive(channel)
         if not request:
@@ -96,64 +109,57 @@ def serve_calls(channel: socket.socket, order: dict[str, Any]) -> None:
 
 
 class _Caller:
-    """The state of one candidate between orders: its module, its attached inputs, the outputs of its last call."""
+    """The state of one candidate between orders: its module, its sets of inputs, the outputs of its last calls."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, device: Inside) -> None:
         self.descriptor = channel.fileno()
+        self.device = device
         self.module: types.ModuleType | None = None
-        self.arguments: list[Any] = []
-        self.answers: torch.Tensor | None = None
+        self.sets: list[AttachedSet] = []
         self.last: tuple[torch.Tensor, ...] = ()
+        self.timed: TimedCalls | None = None
 
     def handle(self, request: dict[str, Any], descriptors: list[int]) -> None:
         operation = request["do"]
         if operation == "load":
+            self.device.start()
             self.module = load_solution(request["path"])
             write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
-            self.arguments = layout.attach_arguments(_map(descriptors[0]), request["arguments"])
-            self.answers = _map(descriptors[1])
-            self.last = ()
-            write_frame(self.descriptor, b"A", b"")
+            self._attach(request["sets"], descriptors)
         elif operation == "call":
             self._call()
+        else:
+            assert self.timed is not None
+            write_frame(self.descriptor, *self.timed.handle(operation, request, descriptors))
+
+    def _attach(self, sets: list[dict[str, Any]], descriptors: list[int]) -> None:
+        self.sets, self.last, self.timed = [], (), None
+        self.device.close_blocks()
+        rest = iter(descriptors)
+        for shared in sets:
+            inputs = self.device.open_block(shared["inputs"], rest)
+            answers = self.device.open_block(shared["answers"], rest)
+            self.sets.append(AttachedSet(layout.attach_arguments(inputs, shared["arguments"]), answers))
+        if self.sets:
+            assert self.module is not None
+            self.timed = TimedCalls(self.module.run, self.sets)
+        write_frame(self.descriptor, b"A", b"")
 
     def _call(self) -> None:
-        assert self.module is not None and self.answers is not None
-        lent = {value.untyped_storage().data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
-        for tensor in self.last:
-            if tensor.untyped_storage().data_ptr() not in lent:  # a returned input holds the new draw by now
-                _poison(tensor)
-        meter = CallMeter()
+        assert self.module is not None and self.sets
+        given = self.sets[0]
+        given.poison(self.last)
         began = time.perf_counter_ns()
-        with meter:
-            result = self.module.run(*self.arguments)
+        with self.device.metered() as meter:
+            result = self.module.run(*given.arguments)
+            self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
-        outputs = result if isinstance(result, (tuple, list)) else (result,)
-        for output in outputs:
-            if type(output) is not torch.Tensor:
-                raise TypeError(f"run() must return torch.Tensor, not {type(output).__name__}")
-        headers = tuple(layout.header_of(output) for output in outputs)
-        places, size = layout.offsets(list(headers))
-        if size <= self.answers.numel():
-            for output, header, offset in zip(outputs, headers, places, strict=True):
-                layout.view(self.answers, header, offset).copy_(output)
-        self.last = tuple(outputs)
+        self.last = outputs_of(result)
+        headers = given.answer(self.last)
+        self.device.synchronize()
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, meter.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
-
-
-def _poison(tensor: torch.Tensor) -> None:
-    """Overwrite the output of an earlier call, so that handing it back again is a wrong answer."""
-    with torch.no_grad():
-        tensor.fill_(float("nan") if tensor.is_floating_point() else 0x55 if tensor.dtype != torch.bool else True)
-
-
-def _map(descriptor: int) -> torch.Tensor:
-    """A shared memory block as a uint8 tensor."""
-    block = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
-    os.close(descriptor)
-    return torch.frombuffer(block, dtype=torch.uint8)
 
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:

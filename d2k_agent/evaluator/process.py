@@ -27,8 +27,10 @@ class IsolationRefused(Exception):
 class CandidateProcess:
     """One confined candidate. A context manager: whatever happens inside, every process of it is ended."""
 
-    def __init__(self, zygote: Zygote, source: str, limits: Limits, keep: Sequence[int], unsafe: bool) -> None:
-        self._zygote, self._source, self._limits = zygote, source, limits
+    def __init__(
+        self, zygote: Zygote, source: str, limits: Limits, keep: Sequence[int], unsafe: bool, device: str = "cpu"
+    ) -> None:
+        self._zygote, self._source, self._limits, self._device = zygote, source, limits, device
         self._keep, self._unsafe = tuple(keep), unsafe
         self.scratch = ""
         self.path = ""
@@ -41,7 +43,8 @@ class CandidateProcess:
         order = {
             "supervisor": os.getpid(),
             "scratch": self.scratch,
-            "memory_bytes": self._limits.candidate_memory_bytes,
+            "device": self._device,
+            "memory_bytes": self._limits.candidate_memory_bytes if self._device == "cpu" else None,
             "unsafe_no_sandbox": self._unsafe,
         }
         self.pid, self.channel = self._zygote.fork(order)

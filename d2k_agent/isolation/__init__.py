@@ -8,6 +8,7 @@ and what is measured inside.
 from __future__ import annotations
 
 from d2k_agent.isolation.confinement import Policy, confine, hide_process
+from d2k_agent.isolation.gpus import gpu_devices
 from d2k_agent.isolation.landlock import landlock_abi
 from d2k_agent.isolation.processes import become_subreaper, descendants, end_descendants, end_with_parent
 from d2k_agent.isolation.startup.sitecustomize import skip_unreadable_packages
@@ -22,6 +23,7 @@ __all__ = [
     "end_descendants",
     "end_with_parent",
     "find_toolchain",
+    "gpu_devices",
     "hide_process",
     "landlock_abi",
     "skip_unreadable_packages",

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from d2k_agent.errors import MachineError
-from d2k_agent.isolation import landlock_abi
+from d2k_agent.isolation import gpu_devices, landlock_abi
 from d2k_agent.sandbox.bubblewrap import find_bubblewrap
-from d2k_agent.sandbox.sandbox import Isolation, IsolationKind, Sandbox, gpu_devices
+from d2k_agent.sandbox.sandbox import Isolation, IsolationKind, Sandbox
 
 _LIMIT_S = 60.0
 _INSIDE = """

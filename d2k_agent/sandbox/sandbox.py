@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from d2k_agent.errors import MachineError
-from d2k_agent.isolation import Policy, find_toolchain, startup, toolchain_paths
+from d2k_agent.isolation import Policy, find_toolchain, gpu_devices, startup, toolchain_paths
 from d2k_agent.isolation.supervisor import Plan
 from d2k_agent.sandbox.bubblewrap import command_line, find_bubblewrap
 from d2k_agent.sandbox.supervised import Completed, run_supervised
@@ -170,12 +170,6 @@ def _reopen(folder: Path) -> None:
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(mode | stat.S_IRWXU)
-
-
-def gpu_devices() -> tuple[str, ...]:
-    """The device files of NVIDIA GPUs on this machine, empty where there is none."""
-    devices = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
-    return tuple(devices) if any(device.removeprefix("/dev/nvidia").isdigit() for device in devices) else ()
 
 
 def _most_memory_bytes() -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.errors import UsageError
-from d2k_agent.sandbox import gpu_devices
+from d2k_agent.isolation import gpu_devices
 from d2k_agent.toolbox.calls import HostAnswer, ToolCall, ToolResult, ToolStatus
 from d2k_agent.toolbox.portable import PortableText, decoded, readable, shortened
 from d2k_agent.toolbox.schema import ArgumentError, checked_arguments

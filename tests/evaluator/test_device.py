@@ -25,9 +25,9 @@ def lent() -> Iterator[Any]:
 
 def attached(lent: Any) -> tuple[list[Any], Any]:
     """What a candidate sees: its own mapping of the same memory."""
-    inputs, answers = lent.descriptors()
-    view = torch.frombuffer(mmap.mmap(inputs, 0), dtype=torch.uint8)
-    return layout.attach_arguments(view, lent.describe()), torch.frombuffer(mmap.mmap(answers, 0), dtype=torch.uint8)
+    shared, descriptors = lent.share()
+    inputs, answers = (torch.frombuffer(mmap.mmap(number, 0), dtype=torch.uint8) for number in descriptors)
+    return layout.attach_arguments(inputs, shared["arguments"]), answers
 
 
 def test_a_candidate_sees_the_arguments(lent: Any) -> None:
@@ -76,6 +76,6 @@ def test_outputs_larger_than_expected_are_refused(lent: Any) -> None:
 def test_the_lent_memory_cannot_be_resized(lent: Any) -> None:
     import os
 
-    for descriptor in lent.descriptors():
+    for descriptor in lent.share()[1]:
         with pytest.raises(PermissionError):
             os.ftruncate(descriptor, 0)

@@ -27,7 +27,7 @@ def launcher(tmp_path: Path) -> Iterator[ProcessLauncher]:
 def zygotes() -> list[int]:
     """Children of this process's only child, the evaluator."""
     found = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    evaluator = next(pid for pid in found if b"zipfile" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    evaluator = next(pid for pid in found if b"bytes.fromhex" in Path(f"/proc/{pid}/cmdline").read_bytes())
     return [int(pid) for pid in Path(f"/proc/{evaluator}/task/{evaluator}/children").read_text().split()]
 
 

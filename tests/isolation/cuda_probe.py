@@ -19,8 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
-from d2k_agent.isolation import Policy, confine, skip_unreadable_packages, toolchain_paths
-from d2k_agent.sandbox import gpu_devices
+from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
 
 @triton.jit

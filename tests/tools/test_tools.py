@@ -7,7 +7,8 @@ import sqlite3
 
 import pytest
 
-from d2k_agent.sandbox import Sandbox, gpu_devices
+from d2k_agent.isolation import gpu_devices
+from d2k_agent.sandbox import Sandbox
 from tests.tools.conftest import Call
 
 

@@ -7,39 +7,44 @@ from typing import Any, Protocol
 
 import torch
 
+from d2k_agent.evaluator.devices.lending import Lent
 from d2k_agent.evaluator.layout import TensorHeader
 
 
-class LentInputs(Protocol):
-    """One set of inputs at fixed addresses that a candidate reads, and the room in which its answers are read."""
+class Block(Protocol):
+    """Memory of the supervisor that a candidate's process can map."""
 
-    def refresh(self, arguments: Sequence[Any]) -> None:
-        """Draw new contents into the same addresses, and poison the room for answers."""
+    contents: torch.Tensor
+    """The memory as bytes: uint8, one dimension, on the device."""
 
-    def changed(self) -> list[int]:
-        """Positions of the tensor arguments whose bytes are no longer those of the last refresh()."""
-
-    def describe(self) -> list[dict[str, Any]]:
-        """The arguments as data for the candidate (layout.describe_arguments)."""
-
-    def descriptors(self) -> list[int]:
-        """File descriptors to send along: the block of inputs and the block of answers."""
-
-    def read(self, headers: Sequence[TensorHeader]) -> list[torch.Tensor]:
-        """The outputs that the candidate left, as tensors of the supervisor's own. Raises ValueError if too large."""
+    def share(self) -> tuple[dict[str, Any], list[int]]:
+        """What the other process needs to map it: data (inside.open_block reads it) and file descriptors."""
 
     def close(self) -> None:
         """Give the memory back."""
 
 
 class Device(Protocol):
-    """A place where candidates run. `name` is cpu or cuda; `times` says whether latencies are measured there."""
+    """A place where candidates run.
+
+    `name` is cpu or cuda, `times` says whether latencies are measured there, `uuid` names the GPU (None: it is none).
+    """
 
     name: str
     times: bool
+    uuid: str | None
 
     def describe(self) -> str:
         """The device in words, for the verdict's environment."""
 
-    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> LentInputs:
-        """Reserve blocks for arguments of these shapes and for the outputs expected of them."""
+    def details(self) -> dict[str, Any]:
+        """What else a reader of a verdict needs to know of the device."""
+
+    def driver(self) -> str | None:
+        """The driver's version, None where there is none."""
+
+    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
+        """Reserve blocks for arguments of these shapes and for the outputs expected of them; fill in the arguments.
+
+        Raises MemoryError or torch.OutOfMemoryError.
+        """

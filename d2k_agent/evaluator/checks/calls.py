@@ -1,0 +1,110 @@
+"""One call of run() in a candidate's process, and everything that is checked of it: one small unit a check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from d2k_agent.contract import Check, Limits, VerdictStatus, Violation
+from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.devices import Device, Lent
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.gates import compare
+from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.task import LoadedTask
+
+
+class Calls:
+    """The calls of one process. Every method raises CandidateFault where the process fails."""
+
+    def __init__(self, task: LoadedTask, process: CandidateProcess, limits: Limits) -> None:
+        self._task, self._process, self._limits = task, process, limits
+        self.peak_memory_bytes: int | None = None
+
+    def attach(self, sets: Sequence[Lent]) -> None:
+        """Lend these sets, and only these, from now on."""
+        shared, descriptors = [], []
+        for lent in sets:
+            data, own = lent.share()
+            shared.append(data)
+            descriptors += own
+        self._process.order({"do": "attach", "sets": shared}, descriptors)
+        self._process.answer(b"A", self._limits.import_s, "attaching inputs")
+
+    def warm_up(self, device: Device, label: str) -> None:
+        """On a GPU: one call that nobody looks at. Kernels are compiled and tuned in it, with whatever that takes."""
+        if device.times:
+            self._process.order({"do": "steps", "calls": 1})
+            self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
+
+    def checked(
+        self, label: str, workload: dict[str, Any], lent: Lent, expected: Sequence[torch.Tensor], limit_s: float
+    ) -> list[Check]:
+        """One metered call on the first set: its checks. A failed one may end the list."""
+        self._process.order({"do": "call"})
+        answer = self._answer(limit_s, f"run() on {label}")
+        if answer.foreign:
+            raise _foreign(answer.foreign)
+        self.peak_memory_bytes = max(self.peak_memory_bytes or 0, answer.peak_bytes)
+        return [
+            *self.unchanged(lent),
+            self._memory(workload, answer.peak_bytes),
+            self._copies(workload, answer.copied_bytes),
+            *self._outputs(answer, lent, expected),
+        ]
+
+    def given(self, index: int, lent: Lent, expected: Sequence[torch.Tensor], limit_s: float) -> list[Check]:
+        """Checks of the outputs that the last timed call on a set left."""
+        self._process.order({"do": "give", "set": index})
+        return self._outputs(self._answer(limit_s, "handing over the outputs of timed calls"), lent, expected)
+
+    def unchanged(self, lent: Lent) -> list[Check]:
+        """A failed check for each argument that may only be read and was written."""
+        return [
+            Check("*", "mutation", None, None, False, f"run() changed its argument {position}, which it may only read")
+            for position in lent.changed()
+            if position not in self._task.mutated
+        ]
+
+    def _answer(self, limit_s: float, doing: str) -> layout.AnswerHeader:
+        payload = self._process.answer(b"D", limit_s, doing)
+        try:
+            return layout.unpack_answer(payload)
+        except ValueError as problem:
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol: {problem}") from None
+
+    def _outputs(self, answer: layout.AnswerHeader, lent: Lent, expected: Sequence[torch.Tensor]) -> list[Check]:
+        if len(answer.outputs) != len(expected):
+            message = f"run() returned {len(answer.outputs)} tensors, {len(expected)} are expected"
+            return [Check("*", "outputs", float(len(answer.outputs)), float(len(expected)), False, message)]
+        for name, header, wanted in zip(self._task.output_names, answer.outputs, expected, strict=True):
+            if header != layout.header_of(wanted):
+                message = f"the output is {header}, expected is {layout.header_of(wanted)}"
+                return [Check(name, "shape", None, None, False, message)]
+        checks = []
+        for name, output, wanted in zip(self._task.output_names, lent.read(answer.outputs), expected, strict=True):
+            gates = [gate for gate in self._task.gates if gate.get("output", name) == name]
+            checks += compare(name, output, wanted, gates)
+        return checks
+
+    def _memory(self, workload: dict[str, Any], peak_bytes: int) -> Check:
+        cap = self._task.memory_cap_bytes(workload)
+        passed = cap is None or peak_bytes <= cap
+        message = "" if passed else f"{peak_bytes} bytes of tensors were alive at once, the task allows {cap}"
+        return Check("*", "memory", float(peak_bytes), None if cap is None else float(cap), passed, message)
+
+    def _copies(self, workload: dict[str, Any], copied_bytes: int) -> Check:
+        budget = self._task.copy_budget_bytes(workload)
+        passed = budget is None or copied_bytes <= budget
+        message = "" if passed else f"PyTorch copied {copied_bytes} bytes in one call, the task allows {budget} as glue"
+        return Check("*", "copies", float(copied_bytes), None if budget is None else float(budget), passed, message)
+
+
+def _foreign(operator: str) -> CandidateFault:
+    message = (
+        f"run() computed with PyTorch ({operator}): PyTorch may allocate, reshape and copy within one dtype; "
+        "arithmetic and casts belong into Triton kernels"
+    )
+    return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.operators", message),))

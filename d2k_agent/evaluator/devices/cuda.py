@@ -1,0 +1,75 @@
+"""The CUDA device: inputs lent by CUDA IPC from blocks of their own, kernels run and timed on the GPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from d2k_agent.evaluator.devices import driver
+from d2k_agent.evaluator.devices.lending import Lent
+from d2k_agent.evaluator.devices.nvml import Gpu
+from d2k_agent.evaluator.layout import TensorHeader
+
+
+class GpuMemory:
+    """A block of its own from the driver: sharing it shares nothing beside it."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self._pointer, self._size = _reserve(size), size
+        self.contents = driver.as_tensor(self._pointer, size)
+
+    def share(self) -> tuple[dict[str, Any], list[int]]:
+        """The handle under which another process of this user attaches the block, and its size in bytes."""
+        torch.cuda.synchronize()  # what was written here is there before the other process is told to look
+        return {"handle": driver.handle_of(self._pointer).hex(), "bytes": self._size}, []
+
+    def close(self) -> None:
+        """Give the memory back."""
+        torch.cuda.synchronize()
+        driver.release(self._pointer)
+
+
+def _reserve(size: int) -> int:
+    try:
+        return driver.allocate(size)
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return driver.allocate(size)
+
+
+class CudaDevice:
+    """The first GPU that this process sees."""
+
+    name = "cuda"
+    times = True
+
+    def __init__(self) -> None:
+        torch.cuda.init()
+        properties = torch.cuda.get_device_properties(0)
+        self._name = str(properties.name)
+        self.l2_bytes = int(properties.L2_cache_size)
+        self.memory_bytes = int(properties.total_memory)
+        self.gpu = Gpu(str(properties.uuid))
+        self.uuid: str | None = self.gpu.uuid
+
+    def describe(self) -> str:
+        """The GPU's name, as the driver gives it."""
+        return self._name
+
+    def details(self) -> dict[str, Any]:
+        """Sizes, and the CUDA version that PyTorch was built for."""
+        return {"memory_bytes": self.memory_bytes, "l2_bytes": self.l2_bytes, "cuda": torch.version.cuda}
+
+    @functools.cache  # noqa: B019 - a device lives as long as its process
+    def driver(self) -> str | None:
+        """The driver's version."""
+        return self.gpu.driver()
+
+    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
+        """Reserve blocks of GPU memory for arguments and outputs of these shapes."""
+        lent = Lent(GpuMemory, arguments, outputs)
+        torch.cuda.synchronize()
+        return lent

@@ -1,0 +1,114 @@
+"""What a candidate's process needs of the device it runs on. Holds no evidence: the process may be hostile."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+
+from d2k_agent.evaluator.devices import driver
+from d2k_agent.evaluator.metering import CallMeter
+
+
+class Inside(Protocol):
+    """One device, seen from inside."""
+
+    def start(self) -> None:
+        """Make the device ready, once, after confinement."""
+
+    def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
+        """A block that the supervisor lends (Block.share), as bytes."""
+
+    def close_blocks(self) -> None:
+        """Let go of every block opened so far."""
+
+    def synchronize(self) -> None:
+        """Return when all work that was begun is done."""
+
+    def metered(self) -> Any:
+        """A context that yields a CallMeter; afterwards its counts hold for the calls made within."""
+
+
+class InsideCpu:
+    """The interpreter on the processor. Its runs are slow, so there is nothing to be gained from leaving checks out."""
+
+    def start(self) -> None:
+        """New memory is filled with NaN: a result that was never written cannot look like one."""
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.set_num_threads(1)
+
+    def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
+        """Map the next descriptor."""
+        return map_descriptor(next(descriptors))
+
+    def close_blocks(self) -> None:
+        """Mappings go with their tensors."""
+
+    def synchronize(self) -> None:
+        """A processor is always done."""
+
+    @contextmanager
+    def metered(self) -> Iterator[CallMeter]:
+        """The meter."""
+        meter = CallMeter()
+        with meter:
+            yield meter
+
+
+class InsideCuda:
+    """A GPU. Timed calls run as a user would run them; metered ones fill new memory with NaN, as on the processor."""
+
+    def __init__(self) -> None:
+        self._attached: list[int] = []
+
+    def start(self) -> None:
+        """Make the context: attaching a block does not do so by itself."""
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
+
+    def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
+        """Attach the block behind a handle."""
+        pointer = driver.attach(bytes.fromhex(shared["handle"]))
+        self._attached.append(pointer)
+        return driver.as_tensor(pointer, int(shared["bytes"]))
+
+    def close_blocks(self) -> None:
+        """Detach all blocks, and give cached memory back, which the supervisor or a baseline may need."""
+        torch.cuda.synchronize()
+        while self._attached:
+            driver.detach(self._attached.pop())
+        torch.cuda.empty_cache()
+
+    def synchronize(self) -> None:
+        """Wait for every stream of the GPU."""
+        torch.cuda.synchronize()
+
+    @contextmanager
+    def metered(self) -> Iterator[CallMeter]:
+        """The meter, with the allocator's own peak where that is higher."""
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        meter = CallMeter()
+        try:
+            with meter:
+                yield meter
+        finally:
+            torch.use_deterministic_algorithms(False)
+        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated() - before)
+
+
+def inside(name: str) -> Inside:
+    """The device of that name (cpu or cuda)."""
+    return InsideCuda() if name == "cuda" else InsideCpu()
+
+
+def map_descriptor(descriptor: int) -> torch.Tensor:
+    """A shared memory block as a uint8 tensor; the descriptor is closed."""
+    block = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
+    os.close(descriptor)
+    return torch.frombuffer(block, dtype=torch.uint8)

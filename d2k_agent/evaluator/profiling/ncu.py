@@ -1,0 +1,137 @@
+"""Nsight Compute on this machine: where it is, how it is started, and that nothing of it stays."""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from d2k_agent.contract.archive import program
+from d2k_agent.evaluator.profiling.target import PROFILED, READY
+from d2k_agent.isolation import descendants, end_descendants
+
+MOST_LAUNCHES = 512
+"""Launches of one call that are profiled; a call with more is profiled in part."""
+MAX_OUTPUT_BYTES = 32 << 20
+_PLACES = ("/usr/local/cuda/bin/ncu", "/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
+_START = (
+    "from d2k_agent.evaluator.profiling.target import main\n"
+    "main(take(int.from_bytes(take(8), 'little')))\n"  # the order
+)
+_ENVIRONMENT = (
+    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CC"),
+    *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run of the profiler left: everything it printed (cut at MAX_OUTPUT_BYTES), and whether time was up."""
+
+    output: str
+    timed_out: bool
+
+    def errors(self) -> list[str]:
+        """What it called an error, in its words."""
+        return [line.partition("==ERROR==")[2].strip() for line in self.output.splitlines() if "==ERROR==" in line]
+
+    def last_words(self) -> str:
+        """Its errors or, without any, its last lines, on one line."""
+        lines = self.errors() or [line for line in self.output.splitlines() if line.strip()][-3:]
+        return " / ".join(lines)[-600:] or "it printed nothing"
+
+
+def find_ncu(environment: Mapping[str, str]) -> str | None:
+    """The profiler's path: on the PATH, in CUDA_HOME, in the usual folders (the newest there); None without one."""
+    found = shutil.which("ncu", path=environment.get("PATH", ""))
+    if found is None and "CUDA_HOME" in environment:
+        found = shutil.which(os.path.join(environment["CUDA_HOME"], "bin", "ncu"))
+    if found is None:
+        places = [place for pattern in _PLACES for place in sorted(glob.glob(pattern), key=_version_in, reverse=True)]
+        found = next((place for place in places if os.access(place, os.X_OK)), None)
+    return found
+
+
+def _version_in(path: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", path)]
+
+
+def command_line(ncu: str, metrics: Sequence[str]) -> list[str]:
+    """The whole command: nothing in it comes from a candidate, a task or a model."""
+    return [
+        ncu,
+        *("--config-file", "off"),
+        *("--target-processes", "application-only"),
+        "--nvtx",
+        *("--nvtx-include", f"{READY}/"),
+        *("--nvtx-include", f"{PROFILED}/"),
+        *("--launch-count", str(MOST_LAUNCHES + 1)),  # and the one of our own
+        *("--clock-control", "none"),
+        *("--cache-control", "none"),
+        "--csv",
+        *("--page", "raw"),
+        *("--print-units", "base"),
+        *("--print-kernel-base", "function"),
+        *("--metrics", ",".join(metrics)),
+        *(sys.executable, "-P", "-c", program(_START)),
+    ]
+
+
+def tool_environment(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
+    """The profiler's whole environment; its lock, sockets and temporary files lie in `scratch`.
+
+    The lock's usual place, /tmp, fails where another user was first. The target writes to it as well.
+    """
+    kept = {name: environment[name] for name in _ENVIRONMENT if name in environment}
+    own = dict.fromkeys(("HOME", "TMPDIR"), scratch)
+    return {**kept, **own, "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
+
+
+def run(argv: Sequence[str], given: bytes, environment: Mapping[str, str], folder: str, limit_s: float) -> Finished:
+    """Run a command with `given` on its stdin, for `limit_s` seconds at most; whatever it started is ended then.
+
+    Everything that this process has started since is taken for the command's. Raises OSError where it cannot be
+    started, TimeoutError where something of it outlives SIGKILL.
+    """
+    before = descendants(os.getpid())
+    # Files, so that neither a reader that is slow nor a descendant that keeps them open can hold anybody up.
+    with tempfile.TemporaryFile(dir=folder) as stdin, tempfile.TemporaryFile(dir=folder) as output:
+        stdin.write(given)
+        stdin.seek(0)
+        process = subprocess.Popen(
+            list(argv),
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+        timed_out = False
+        try:
+            process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        finally:
+            end_descendants(os.getpid(), keep=before)
+            process.wait()
+        output.seek(0)
+        return Finished(output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"), timed_out)
+
+
+@functools.cache
+def describe_tool(ncu: str) -> str:
+    """The profiler's name and, where it tells, its version."""
+    try:
+        told = subprocess.run([ncu, "--version"], capture_output=True, text=True, timeout=20, check=False, env={})
+    except (OSError, subprocess.TimeoutExpired):
+        return "ncu"
+    found = re.search(r"Version (\d+(?:\.\d+)+)", told.stdout)
+    return f"ncu {found[1]}" if found else "ncu"

@@ -1,0 +1,109 @@
+"""The process that the profiler watches: it confines itself, then runs the candidate, once of it in a named range.
+
+The profiler's library enters this process with CUDA and speaks to its host over a socket that confinement would
+refuse. So CUDA starts first and one kernel of our own is profiled, which brings in all that the library loads late;
+then the thread confines itself, and only then is anything of the candidate imported. The library's own threads stay
+unconfined: code that reaches them natively is what the static rules refuse.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from d2k_agent.contract.frames import write_frame
+from d2k_agent.evaluator.candidate import MAX_ERROR_CHARS, describe, enter, load_solution
+
+READY, PROFILED = "d2k_ready", "d2k_run"
+"""NVTX ranges: around the kernel of our own, and around the call of run() that is profiled."""
+
+# Frames of the report.
+NO_DEVICE, REFUSED, CONFINED, BROKEN_TASK = b"N", b"X", b"R", b"T"
+STAGE, RAISED, DONE = b"S", b"E", b"D"
+
+LOADING, WARMING, PROFILING = "importing solution.py", "calling run() to warm up", "the profiled call of run()"
+_L2_FLUSH_BYTES = 256 << 20
+
+
+def main(data: bytes) -> None:
+    """Carry out one order (JSON) and tell how far it came in frames in the file `order["report"]`."""
+    order: dict[str, Any] = json.loads(data)
+    report = os.open(order["report"], os.O_WRONLY | os.O_CLOEXEC)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # the profiler's table goes to the same place: nothing of the candidate's may
+        os.dup2(null, standard)
+
+    def tell(kind: bytes, text: str = "") -> None:
+        write_frame(report, kind, text.encode("utf-8", "replace"))
+
+    device = str(order["device"])
+    try:
+        _start(device)
+    except Exception as problem:  # noqa: BLE001 - before the candidate: whatever CUDA raises is the machine's
+        tell(NO_DEVICE, f"{type(problem).__name__}: {str(problem)[:MAX_ERROR_CHARS]}")
+        return
+    try:
+        measures = enter(order)
+    except OSError as problem:
+        tell(REFUSED, f"no isolation for a candidate: {problem}")
+        return
+    tell(CONFINED, "+".join(measures))
+    try:
+        arguments = _arguments(order, device)
+    except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
+        tell(BROKEN_TASK, f"get_inputs.py raised {type(problem).__name__}: {str(problem)[:MAX_ERROR_CHARS]}")
+        return
+    try:
+        _run(order, device, arguments, lambda stage: tell(STAGE, stage))
+    except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
+        tell(RAISED, json.dumps(describe(problem)))
+        return
+    tell(DONE)
+
+
+def _start(device: str) -> None:
+    """Start CUDA and have one kernel of our own profiled."""
+    if device == "cuda":
+        torch.cuda.init()
+        torch.cuda.nvtx.range_push(READY)
+        torch.ones(1024, device=device)
+        torch.cuda.synchronize()
+        torch.cuda.nvtx.range_pop()
+
+
+def _arguments(order: dict[str, Any], device: str) -> list[Any]:
+    """The arguments of run() for the workload, from the text of get_inputs.py and a seed that is no secret."""
+    module = types.ModuleType("get_inputs")
+    exec(compile(order["generator"], "get_inputs.py", "exec"), module.__dict__)
+    return list(module.get_inputs({**order["workload"], "seed": 0, "device": device}))
+
+
+def _run(order: dict[str, Any], device: str, arguments: list[Any], stage: Callable[[str], None]) -> None:
+    stage(LOADING)
+    run = load_solution(os.path.join(order["scratch"], "solution.py")).run
+    stage(WARMING)
+    for _ in range(int(order["warm_up"])):
+        run(*arguments)
+        _synchronise(device)
+    if device != "cuda":
+        stage(PROFILING)
+        run(*arguments)
+        return
+    # The caches hold nothing of the last call, as between sets of inputs when calls are timed.
+    torch.empty(_L2_FLUSH_BYTES, dtype=torch.uint8, device=device).zero_()
+    _synchronise(device)
+    stage(PROFILING)
+    torch.cuda.nvtx.range_push(PROFILED)
+    run(*arguments)
+    _synchronise(device)
+    torch.cuda.nvtx.range_pop()
+
+
+def _synchronise(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()

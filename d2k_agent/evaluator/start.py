@@ -1,0 +1,33 @@
+"""The evaluator's first steps on whatever machine it was brought to, before torch is imported."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+from d2k_agent.contract.frames import read_frame, write_frame
+from d2k_agent.contract.gpu import gpu_variables
+
+
+def start(archive: bytes) -> None:
+    """Take the order that follows the archive on stdin, then serve until stdin closes.
+
+    The order is a frame b"S" with a JSON object: `gpu` is the GPU to see, null for all that are visible.
+    """
+    frame = read_frame(0)
+    if frame is None:
+        return
+    gpu = json.loads(frame[1])["gpu"]
+    os.chdir("/")  # wherever a command prefix led
+    os.environ.pop("SSH_AUTH_SOCK", None)  # an agent that signs with the user's keys is nothing for a candidate
+    if gpu is not None:
+        try:
+            os.environ.update(gpu_variables(gpu, os.environ))
+        except ValueError as problem:
+            if read_frame(0):
+                write_frame(1, b"T", str(problem).encode())
+            return
+    from d2k_agent.evaluator.server import main
+
+    main(hashlib.sha256(archive).hexdigest())

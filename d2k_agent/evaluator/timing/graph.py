@@ -1,0 +1,97 @@
+"""A CUDA graph of many calls, and whether its kernels are those of one call, repeated."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from d2k_agent.evaluator.attached import AttachedSet, outputs_of
+from d2k_agent.evaluator.devices import driver
+
+_KERNEL_NODE = 0
+_MOST_NAMED = 5
+
+
+class _KernelNodeParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2; only `function` and `kernel` are read."""
+
+    _fields_ = [
+        ("function", ctypes.c_void_p),
+        *((name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
+        ("parameters", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p),
+        ("kernel", ctypes.c_void_p),
+        ("context", ctypes.c_void_p),
+    ]
+
+
+class CallGraph:
+    """`calls` calls of run() over the sets in turn, captured once. `outputs` are those of each set's last call."""
+
+    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int) -> None:
+        self.calls = calls
+        self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
+        one = _graph()
+        with torch.cuda.graph(one):
+            outputs_of(run(*sets[0].arguments))
+        self._graph = _graph()
+        with torch.cuda.graph(self._graph):
+            for number in range(calls):
+                index = number % len(sets)
+                # The outputs of the round before live until then: calls rotate over allocations as over inputs.
+                self.outputs[index] = outputs_of(run(*sets[index].arguments))
+        of_one, of_all = kernel_names(one), kernel_names(self._graph)
+        self.foreign = difference(of_one, of_all, calls)
+        if not of_one:
+            self.foreign = ("run() launches no kernel that a graph can capture",)
+        self._graph.instantiate()
+
+    def replay(self) -> None:
+        """Run all calls once more, on the current stream."""
+        self._graph.replay()
+
+
+def difference(of_one: Sequence[str], of_all: Sequence[str], calls: int) -> tuple[str, ...]:
+    """How the kernels of a graph differ from those of one call, `calls` times over, in words; empty where not."""
+    if Counter(of_all) == Counter(list(of_one) * calls):
+        return ()
+    names = sorted(set(of_one) ^ set(of_all))[:_MOST_NAMED]
+    told = f"{len(of_all)} kernels were captured for {calls} calls, one call alone makes {len(of_one)}"
+    return (told, *names)
+
+
+def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
+    """Names of the kernels of a captured graph, one a launch, in no order."""
+    handle = ctypes.c_void_p(graph.raw_cuda_graph())
+    count = ctypes.c_size_t()
+    driver.call("cuGraphGetNodes", handle, None, ctypes.byref(count))
+    nodes = (ctypes.c_void_p * count.value)()
+    if count.value:
+        driver.call("cuGraphGetNodes", handle, nodes, ctypes.byref(count))
+    names = []
+    for node in nodes:
+        kind = ctypes.c_int()
+        driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
+        if kind.value == _KERNEL_NODE:
+            names.append(_name_of(node))
+    return names
+
+
+def _name_of(node: int) -> str:
+    parameters = _KernelNodeParams()
+    driver.call("cuGraphKernelNodeGetParams_v2", ctypes.c_void_p(node), ctypes.byref(parameters))
+    name = ctypes.c_char_p()
+    if parameters.function:
+        driver.call("cuFuncGetName", ctypes.byref(name), ctypes.c_void_p(parameters.function))
+    else:
+        driver.call("cuKernelGetName", ctypes.byref(name), ctypes.c_void_p(parameters.kernel))
+    return (name.value or b"").decode("utf-8", "replace")
+
+
+def _graph() -> torch.cuda.CUDAGraph:
+    """A graph that can be looked into: torch keeps the captured one beside the one it runs."""
+    return torch.cuda.CUDAGraph(keep_graph=True)

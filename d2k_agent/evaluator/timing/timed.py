@@ -1,0 +1,116 @@
+"""The candidate's side of timed work: it runs what it is told to and claims how long that took.
+
+The claim is checked from outside (measure.py). Outputs of timed calls are kept and handed over when asked for.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.attached import AttachedSet, outputs_of
+from d2k_agent.evaluator.devices.inside import map_descriptor
+from d2k_agent.evaluator.timing.graph import CallGraph
+
+CLAIM = struct.Struct("<qd")
+"""Calls made, and milliseconds that they took by events on the GPU."""
+QUEUED = 2
+"""Calls that are begun ahead of the one that runs: the GPU never waits for Python, and a stop is obeyed at once."""
+
+Frame = tuple[bytes, bytes]
+
+
+class TimedCalls:
+    """run() over attached sets, in the order of the sets, again and again."""
+
+    def __init__(self, run: Callable[..., Any], sets: list[AttachedSet]) -> None:
+        self._run, self._sets = run, sets
+        self._stop: torch.Tensor | None = None
+        self._kept: dict[int, tuple[torch.Tensor, ...]] = {}
+        self._graph: CallGraph | None = None
+
+    def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
+        """Carry out one order; the answer's kind and payload."""
+        if operation == "flag":
+            self._stop = map_descriptor(descriptors[0])
+            return b"A", b""
+        if operation == "steps":
+            return b"B", CLAIM.pack(*self._steps(int(request["calls"])))
+        if operation == "batch":
+            return b"B", CLAIM.pack(*self._batch())
+        if operation == "capture":
+            return b"A", self._capture(int(request["calls"]), int(request["sets"]))
+        if operation == "replay":
+            return b"B", CLAIM.pack(*self._replay(int(request["times"])))
+        if operation == "poison":
+            self._poison()
+            return b"A", b""
+        if operation == "give":
+            return b"D", self._give(int(request["set"]))
+        raise ValueError(f"there is no order {operation!r}")
+
+    def _call(self, number: int) -> None:
+        index = number % len(self._sets)
+        self._kept[index] = outputs_of(self._run(*self._sets[index].arguments))
+
+    def _steps(self, calls: int) -> tuple[int, float]:
+        start, end = _event(), _event()
+        start.record()
+        for number in range(calls):
+            self._call(number)
+        end.record()
+        torch.cuda.synchronize()
+        return calls, start.elapsed_time(end)
+
+    def _batch(self) -> tuple[int, float]:
+        """Calls until the supervisor raises its flag."""
+        assert self._stop is not None
+        start, end, ahead = _event(), _event(), deque[torch.cuda.Event]()
+        number = 0
+        start.record()
+        while not self._stop[0]:
+            self._call(number)
+            number += 1
+            ahead.append(torch.cuda.Event())
+            ahead[-1].record()
+            if len(ahead) > QUEUED:
+                ahead.popleft().synchronize()
+        end.record()
+        torch.cuda.synchronize()
+        return number, start.elapsed_time(end)
+
+    def _capture(self, calls: int, sets: int) -> bytes:
+        self._kept, self._graph = {}, None
+        torch.cuda.empty_cache()
+        self._graph = CallGraph(self._run, self._sets[:sets], calls)
+        self._kept = self._graph.outputs
+        return "\n".join(self._graph.foreign).encode()
+
+    def _replay(self, times: int) -> tuple[int, float]:
+        assert self._graph is not None
+        start, end = _event(), _event()
+        start.record()
+        for _ in range(times):
+            self._graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        return times * self._graph.calls, start.elapsed_time(end)
+
+    def _poison(self) -> None:
+        for index, outputs in self._kept.items():
+            self._sets[index].poison(outputs)
+        torch.cuda.synchronize()
+
+    def _give(self, index: int) -> bytes:
+        headers = self._sets[index].answer(self._kept[index])
+        torch.cuda.synchronize()
+        return layout.pack_answer(layout.AnswerHeader(headers, 0, 0, 0))
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)
