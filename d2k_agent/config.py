@@ -8,11 +8,13 @@ Standard library only.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from d2k_agent.contract.gpu import is_gpu
 from d2k_agent.errors import UsageError
 
 T = TypeVar("T")
@@ -60,7 +62,9 @@ class RunConfig:
 
     `task` is a slug, or the absolute path of a task's folder. `levels` names the guidance handed out. `model` is
     `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `target` is an architecture to compile for
-    (None: that of the GPU present, else b200). `arm`, `pair` and `replicate` name the run's place in a study.
+    (None: that of the GPU present, else b200). `gpu` is the GPU that the evaluator sees (None: all), `evaluator` the
+    command prefix that it was started through (None: on this machine). `arm`, `pair` and `replicate` name the run's
+    place in a study.
     """
 
     task: str
@@ -71,6 +75,8 @@ class RunConfig:
     turns: int = 350
     target: str | None = None
     device: str = "auto"
+    gpu: str | None = None
+    evaluator: str | None = None
     arm: str | None = None
     pair: str | None = None
     replicate: int | None = None
@@ -83,6 +89,7 @@ class RunConfig:
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
+        _gpu(self.gpu)
         _positive("turns", self.turns)
         _positive("timeout", self.model_options.timeout_s)
         _positive("max-tokens", self.model_options.max_tokens)
@@ -95,7 +102,8 @@ class Settings:
     """One layer of wishes: a settings file, or the command line. None means that this layer says nothing.
 
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
-    `evaluator_python` is the interpreter that has torch and triton.
+    `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
+    (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees.
     """
 
     model: str | None = None
@@ -104,6 +112,8 @@ class Settings:
     turns: int | None = None
     target: str | None = None
     device: str | None = None
+    gpu: str | None = None
+    evaluator: str | None = None
     arm: str | None = None
     pair: str | None = None
     replicate: int | None = None
@@ -123,6 +133,8 @@ class Settings:
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
+        _gpu(self.gpu)
+        prefix_words(self.evaluator)
 
     def over(self, lower: Settings) -> Settings:
         """This layer laid over `lower`: what this one leaves open, the lower one decides."""
@@ -140,6 +152,8 @@ class Settings:
             turns=_or(self.turns, 350),
             target=self.target,
             device=_or(self.device, "auto"),
+            gpu=self.gpu,
+            evaluator=self.evaluator or None,
             arm=self.arm,
             pair=self.pair,
             replicate=self.replicate,
@@ -161,6 +175,8 @@ FILE_KEYS: dict[str, type] = {
     "turns": int,
     "target": str,
     "device": str,
+    "gpu": str,
+    "evaluator": str,
     "api_base": str,
     "timeout": float,
     "max_tokens": int,
@@ -172,8 +188,8 @@ FILE_KEYS: dict[str, type] = {
     "evaluator_python": str,
 }
 """What a settings file may say. Giving up the sandbox, levels and a study's ids belong to one command, not a file."""
-USER_KEYS = ("evaluator_python", "api_base")
-"""What only the user's own file may say: a folder may be a stranger's, and these name a program that is run, and a
+USER_KEYS = ("evaluator", "evaluator_python", "api_base")
+"""What only the user's own file may say: a folder may be a stranger's, and these name programs that are run, and a
 server that the user's key is sent to."""
 
 
@@ -205,6 +221,19 @@ def read_settings(path: Path, *, of_user: bool) -> Settings:
         raise UsageError(f"{path}: {problem}") from None
 
 
+def prefix_words(evaluator: str | None) -> tuple[str, ...]:
+    """The words of a command prefix, split as a shell splits them; none where there is no prefix.
+
+    Raises UsageError for one that cannot be split.
+    """
+    try:
+        return tuple(shlex.split(evaluator or ""))
+    except ValueError as problem:
+        raise UsageError(
+            f"evaluator {evaluator!r} cannot be split into words ({problem}); close the quotation"
+        ) from None
+
+
 def _typed(path: Path, key: str, value: Any) -> Any:
     kind = FILE_KEYS[key]
     if kind is float and type(value) is int:
@@ -222,6 +251,11 @@ def _or(value: T | None, default: T) -> T:
 def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
     if value is not None and value not in allowed:
         raise UsageError(f"{name} {value!r} does not exist; choose one of {', '.join(allowed)}")
+
+
+def _gpu(value: str | None) -> None:
+    if value is not None and not is_gpu(value):
+        raise UsageError(f"gpu {value!r} is no index and no UUID; give one that `nvidia-smi -L` shows, such as 0")
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:

@@ -36,6 +36,8 @@ def test_a_configuration_survives_json() -> None:
         ("turns = true", "turns must be a whole number"),
         ("unsafe_no_sandbox = true", "unknown key 'unsafe_no_sandbox'"),
         ("target = 'a100'", "target 'a100' does not exist; choose one of b200"),
+        ("gpu = 'first'", "gpu 'first' is no index and no UUID; give one that `nvidia-smi -L` shows"),
+        ("evaluator = 'ssh \"host'", "evaluator 'ssh \"host' cannot be split into words"),
         ("model = ", "is no TOML"),
     ],
 )
@@ -54,12 +56,20 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         read_settings(path, of_user=True)
 
 
-def test_only_the_users_own_file_may_name_a_program(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["evaluator_python", "evaluator"])
+def test_only_the_users_own_file_may_name_a_program(tmp_path: Path, key: str) -> None:
     path = tmp_path / "d2k-agent.toml"
-    path.write_text('evaluator_python = "./python"\n')
-    assert read_settings(path, of_user=True).evaluator_python == "./python"
-    with pytest.raises(UsageError, match=r"d2k-agent.toml: evaluator_python may stand in your own.*move it there"):
+    path.write_text(f'{key} = "./python"\n')
+    assert getattr(read_settings(path, of_user=True), key) == "./python"
+    with pytest.raises(UsageError, match=rf"d2k-agent.toml: {key} may stand in your own.*move it there"):
         read_settings(path, of_user=False)
+
+
+def test_a_run_keeps_its_gpu_and_its_evaluator() -> None:
+    settings = Settings(gpu="1", evaluator="srun --gres=gpu:1")
+    config = from_data(RunConfig, to_data(settings.resolve("muon", "m", ())))
+    assert (config.gpu, config.evaluator) == ("1", "srun --gres=gpu:1")
+    assert Settings(evaluator="").over(settings).resolve("muon", "m", ()).evaluator is None, "empty text: this machine"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The composition root: the only place that names concrete classes and reads the environment.
 
 surroundings  what this process was given: folder, environment, settings file
+launching     the evaluator's process, here or through a command prefix
 evaluation    from a candidate's file to a job and its verdict
 host_tools    submit, compile and profile as the agent's tools
 modelling     a model from its name

@@ -11,10 +11,11 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from d2k_agent.app.launching import evaluator_command
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -106,8 +107,8 @@ def _pin(package: str) -> str | None:
 
 
 def _evaluator(around: Surroundings, settings: Settings) -> list[Finding]:
-    python = settings.evaluator_python or around.python
-    offered = _ask_evaluator(around, python)
+    prefix, python = evaluator_command(around, settings)
+    offered = _ask_evaluator(around, prefix, python)
     if offered is None:
         advice = f"make sure that `{python}` starts Python 3.11 or later, or correct the settings file"
         return [Finding("evaluator", "missing", "its interpreter does not start", advice)]
@@ -126,18 +127,19 @@ def _evaluator(around: Surroundings, settings: Settings) -> list[Finding]:
     return findings
 
 
-def _ask_evaluator(around: Surroundings, python: str) -> dict[str, Any] | None:
+def _ask_evaluator(around: Surroundings, prefix: Sequence[str], python: str) -> dict[str, Any] | None:
     source = (Path(__file__).parents[1] / "evaluator" / "capabilities.py").read_bytes()
     try:
         done = subprocess.run(
-            [python, "-"],
+            [*prefix, python, "-"],
             input=source,
             capture_output=True,
             timeout=PROBE_S,
             check=False,
-            env=around.evaluator_environment(),
+            env=around.evaluator_environment(through_prefix=bool(prefix)),
         )
-        answer: dict[str, Any] = json.loads(done.stdout)
+        # What a prefix prints stands before it.
+        answer: dict[str, Any] = json.loads(done.stdout.strip().rpartition(b"\n")[2])
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
     return answer

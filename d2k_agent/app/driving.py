@@ -85,7 +85,12 @@ class Assembly:
         self.watcher.note(f"run folder {folder}")
         config = self.config
         wishes = dataclasses.replace(
-            self.settings, target=config.target, device=config.device, unsafe_no_sandbox=config.unsafe_no_sandbox
+            self.settings,
+            target=config.target,
+            device=config.device,
+            gpu=config.gpu,
+            evaluator=config.evaluator,
+            unsafe_no_sandbox=config.unsafe_no_sandbox,
         )
         try:
             self._stage(run)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.contract import EvaluatorJob, JobKind, Verdict, VerdictStatus
@@ -140,13 +141,6 @@ def open_evaluation(around: Surroundings, settings: Settings, task: Task, progre
         device=settings.device or "auto",
         unsafe=bool(settings.unsafe_no_sandbox),
     )
-
-
-def open_launcher(around: Surroundings, settings: Settings, progress: Progress) -> Launcher:
-    """The evaluator of this machine."""
-    from d2k_agent.launchers import ProcessLauncher
-
-    return ProcessLauncher(around.evaluator_environment(), settings.evaluator_python or around.python, progress)
 
 
 def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[str, ...]:

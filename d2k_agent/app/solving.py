@@ -7,6 +7,7 @@ import hashlib
 import importlib.metadata
 import platform
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from d2k_agent import __version__
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
+from d2k_agent.app.launching import require_gpu
 from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, keep_script, kept_model, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
@@ -62,6 +64,9 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         model=model.name,
         target=settings.target or was.target,
         device=settings.device or was.device,
+        # The recording's are those of the machine that made it.
+        gpu=settings.gpu,
+        evaluator=settings.evaluator or None,
         unsafe_no_sandbox=bool(settings.unsafe_no_sandbox),
         # A replay is no further run of the study that the recording belongs to.
         arm=None,
@@ -96,6 +101,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
+    _require_same_evaluator(config, settings)
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
@@ -144,6 +150,17 @@ def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
         )
 
 
+def _require_same_evaluator(config: RunConfig, settings: Settings) -> None:
+    """A run's folder may be a stranger's: the program that it names is run only when the user names it too."""
+    began_with, given = config.evaluator or "", settings.evaluator or ""
+    if began_with != given:
+        where = f"through {began_with!r}" if began_with else "on its own machine"
+        raise UsageError(
+            f"this run began with an evaluator {where}, and results of two machines are not to be mixed; resume it "
+            f"with {shlex.join(['--evaluator', began_with])}, or start a new run"
+        )
+
+
 def _task_reference(task: Task) -> str:
     """What run.json says of the task: a slug where the catalog has it, else the folder, found from anywhere."""
     from d2k_agent.catalog import tasks_dir
@@ -158,6 +175,7 @@ def _start(
     from d2k_agent.catalog import staged_files
     from d2k_agent.records import RunFolder, RunRecord
 
+    require_gpu(around, settings)
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
     model = open_model(around, config, chosen, watcher.note)

@@ -19,9 +19,25 @@ EVALUATOR_VARIABLES = (
     "LD_LIBRARY_PATH",
     "CUDA_HOME",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
     "NVIDIA_VISIBLE_DEVICES",
 )
 """All that an evaluator gets of the environment: where programs, libraries and GPUs are."""
+PREFIX_VARIABLES = (
+    "USER",
+    "LOGNAME",
+    "SSH_AUTH_SOCK",
+    "KRB5CCNAME",
+    "XDG_RUNTIME_DIR",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "KUBECONFIG",
+    "SLURM_CONF",
+    "SLURM_CLUSTERS",
+    "SLURM_JOB_ID",
+)
+"""What programs that start an evaluator elsewhere need as well: who calls, and where their servers are."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +83,10 @@ class Surroundings:
 
         return {name: value for name, value in sorted(self.environ.items()) if names_a_key(name) and value}
 
-    def evaluator_environment(self) -> dict[str, str]:
-        """The whole environment of an evaluator: no key is in it."""
-        return {name: self.environ[name] for name in EVALUATOR_VARIABLES if name in self.environ}
+    def evaluator_environment(self, *, through_prefix: bool = False) -> dict[str, str]:
+        """The whole environment of an evaluator, or of the command prefix that starts it: no key is in it."""
+        names = EVALUATOR_VARIABLES + (PREFIX_VARIABLES if through_prefix else ())
+        return {name: self.environ[name] for name in names if name in self.environ}
 
 
 def here() -> Surroundings:

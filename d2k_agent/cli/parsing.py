@@ -62,10 +62,29 @@ def add_evaluation_options(parser: Parser) -> None:
     parser.add_argument("--target", choices=TARGETS, help="GPU to compile for (default: the one here, else b200)")
     parser.add_argument("--device", choices=DEVICES, help="where the candidate runs (default: auto)")
     parser.add_argument(
+        "--gpu", metavar="N", help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID"
+    )
+    add_evaluator_options(parser)
+    parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
         default=None,
         help="run candidates and tools with your own rights, where this system offers no isolation",
+    )
+
+
+def add_evaluator_options(parser: Parser) -> None:
+    """Options that say where the evaluator runs."""
+    parser.add_argument(
+        "--evaluator",
+        metavar="PREFIX",
+        help='command that starts it elsewhere, such as "ssh host" or "srun --gres=gpu:1"; nothing is installed there '
+        "(empty: here)",
+    )
+    parser.add_argument(
+        "--evaluator-python",
+        metavar="PYTHON",
+        help="its interpreter, which has torch and triton (default: this one; behind a prefix, python3)",
     )
 
 

@@ -7,7 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.console import print_json, print_text
-from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, add_model_options, command
+from d2k_agent.cli.parsing import (
+    Parser,
+    add_evaluation_options,
+    add_evaluator_options,
+    add_json,
+    add_model_options,
+    command,
+)
 from d2k_agent.cli.tasks import add_levels
 from d2k_agent.config import PROTOCOLS
 
@@ -36,6 +43,7 @@ def add(commands: Commands) -> None:
     add_output_options(parser)
     parser = command(commands, "resume", "go on with a run that was interrupted", "d2k-agent resume RUN", run_resume)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    add_evaluator_options(parser)
     add_output_options(parser)
     parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)

@@ -1,14 +1,16 @@
-"""An evaluator process on this machine behind pipes, kept up for the run."""
+"""An evaluator process behind pipes, on this machine or through a command prefix, kept up for the run."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import secrets
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -16,18 +18,23 @@ from d2k_agent.contract import EvaluatorJob, Verdict
 from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame
 from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
-from d2k_agent.launchers.archive import BOOTSTRAP, build_archive
+from d2k_agent.launchers.archive import build_archive, python_command, sized
 from d2k_agent.launchers.base import Progress
+from d2k_agent.launchers.greeting import NONCE_BYTES, NoGreeting, await_greeting
 
 _STDERR_CHARS = 2000
 _START_S = 180.0
+_QUEUE_S = 1800.0
+"""A prefix may wait for its turn, in the queue of a cluster."""
 _GRACE_S = 120.0
 
 
 class ProcessLauncher:
     """Starts the evaluator on first use. A dying evaluator is started again once; the second death is an error.
 
-    `environment` is the evaluator's whole environment: it must hold no key.
+    `environment` is the whole environment of the process that is started: it must hold no key. `prefix` is a command
+    that the interpreter's is appended to; `gpu` what the evaluator is to see of the GPUs there (None: all of them);
+    `archive` what is sent (None: the evaluator of this package). A prefix starts in this process's folder.
     """
 
     def __init__(
@@ -35,9 +42,18 @@ class ProcessLauncher:
         environment: Mapping[str, str],
         python: str = sys.executable,
         progress: Progress = lambda _: None,
+        *,
+        prefix: Sequence[str] = (),
+        gpu: str | None = None,
+        archive: bytes | None = None,
     ) -> None:
+        if prefix and shlex.quote(python) != python:
+            raise UsageError(
+                f"{python!r} would not survive a remote shell; name an interpreter without special characters"
+            )
         self._environment = dict(environment)
         self._python, self.progress = python, progress
+        self._prefix, self._gpu, self._archive = tuple(prefix), gpu, archive
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
 
@@ -54,15 +70,14 @@ class ProcessLauncher:
         process, self._process = self._process, None
         if process is None:
             return
+        assert process.stdin is not None and process.stdout is not None and self._stderr is not None
         with contextlib.suppress(BrokenPipeError):
-            assert process.stdin is not None
             process.stdin.close()
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        assert process.stdout is not None and self._stderr is not None
         process.stdout.close()
         self._stderr.close()
 
@@ -84,13 +99,16 @@ class ProcessLauncher:
             process.kill()
         except (BrokenPipeError, FrameError):
             pass  # said below, with what the evaluator left on its stderr
-        raise self._died()
+        raise EvaluatorError(f"the evaluator ended with {self._ended()}")
 
     def _answer(self, kind: bytes, payload: bytes) -> Verdict:
         if kind == b"T":
             raise UsageError(payload.decode("utf-8", "replace"))
         if kind == b"M":
             raise MachineError(payload.decode("utf-8", "replace"))
+        if kind != b"V":
+            self.close()
+            raise EvaluatorError(f"what is no answer came from the evaluator's machine ({kind + payload[:60]!r})")
         try:
             return from_data(Verdict, json.loads(payload))
         except (WireError, ValueError) as problem:
@@ -100,7 +118,7 @@ class ProcessLauncher:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
-        command = [self._python, "-c", BOOTSTRAP]
+        command = python_command(self._python, self._prefix)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         try:
             self._process = subprocess.Popen(
@@ -109,37 +127,57 @@ class ProcessLauncher:
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 env=self._environment,
-                cwd="/",
+                cwd=None if self._prefix else "/",
                 bufsize=0,
                 start_new_session=True,
             )
         except OSError as problem:
             self._stderr.close()
             raise MachineError(f"cannot start the evaluator ({command[0]}): {problem}") from None
-        archive = build_archive(Path(__file__).resolve().parent.parent)
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(len(archive).to_bytes(8, "little"))
-            rest = memoryview(archive)
-            while rest:
-                rest = rest[self._process.stdin.write(rest) or 0 :]
-        except BrokenPipeError:
-            raise self._died() from None
+        self._greet(self._process)
         return self._process
 
-    def _died(self) -> EvaluatorError:
-        process = self._process
-        status = None
+    def _greet(self, process: subprocess.Popen[bytes]) -> None:
+        """Send the archive and wait until the evaluator has it. Raises MachineError when a prefix leads nowhere."""
+        assert process.stdin is not None and process.stdout is not None
+        if self._prefix:
+            self.progress(f"waiting for {shlex.join(self._prefix)}")
+        nonce, noise = secrets.token_bytes(NONCE_BYTES), b""
+        try:
+            process.stdin.write(nonce)
+            limit_s = _QUEUE_S if self._prefix else _START_S
+            await_greeting(process.stdout.fileno(), nonce, time.monotonic() + limit_s)
+            rest = memoryview(sized(self._archive or build_archive(Path(__file__).resolve().parent.parent)))
+            while rest:
+                rest = rest[process.stdin.write(rest) or 0 :]
+            write_frame(process.stdin.fileno(), b"S", json.dumps({"gpu": self._gpu}).encode())
+            return
+        except NoGreeting as problem:
+            noise = problem.noise
+            if problem.silent:
+                process.kill()
+        except BrokenPipeError:
+            pass  # what it left on its stderr says why
+        if not self._prefix:
+            raise EvaluatorError(f"the evaluator ended with {self._ended(noise)}")
+        raise MachineError(
+            f"`{shlex.join(self._prefix)}` started no evaluator (it ended with {self._ended(noise)}); it must run a "
+            "command and pass input and output on unchanged; try "
+            f"`{shlex.join([*self._prefix, self._python, '--version'])}`"
+        )
+
+    def _ended(self, noise: bytes = b"") -> str:
+        """End the process and what it leaves in words: its status, and the last line of its stderr, else of `noise`."""
+        process, status, told = self._process, None, ""
         if process is not None:
             try:
                 status = process.wait(timeout=5)
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
-        told = ""
         if self._stderr is not None:
             self._stderr.seek(0)
             told = self._stderr.read().decode("utf-8", "replace")[-_STDERR_CHARS:].strip()
-        reason = told.splitlines()[-1] if told else "it left no message"
+        told = told or noise.decode("utf-8", "replace").strip()
         self.close()
-        return EvaluatorError(f"the evaluator ended with status {status}: {reason}")
+        return f"status {status}: {told.splitlines()[-1] if told else 'it left no message'}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.app.launching import evaluator_command, require_gpu
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -73,4 +74,30 @@ def test_an_evaluator_gets_programs_and_gpus_and_no_key(tmp_path: Path) -> None:
         EMPTY_API_KEY="",
     )
     assert around.evaluator_environment() == {"PATH": "/usr/bin", "CUDA_VISIBLE_DEVICES": "1"}
+    assert around.evaluator_environment(through_prefix=True) == around.evaluator_environment()
     assert around.provider_keys() == {"OPENAI_API_KEY": "sk-1", "HF_TOKEN": "hf-2", "AWS_SECRET_ACCESS_KEY": "aws-3"}
+
+
+def test_what_leads_elsewhere_gets_what_it_needs_to_get_there(tmp_path: Path) -> None:
+    around = surroundings(tmp_path, PATH="/bin", SSH_AUTH_SOCK="/run/agent", SLURM_JOB_ID="7", SLURM_JWT="secret")
+    assert around.evaluator_environment() == {"PATH": "/bin"}
+    assert around.evaluator_environment(through_prefix=True) == {
+        "PATH": "/bin",
+        "SSH_AUTH_SOCK": "/run/agent",
+        "SLURM_JOB_ID": "7",
+    }
+
+
+def test_a_prefix_names_its_interpreter_on_the_other_side(tmp_path: Path) -> None:
+    around = surroundings(tmp_path)
+    assert evaluator_command(around, Settings()) == ((), "/usr/bin/python3")
+    assert evaluator_command(around, Settings(evaluator="ssh 'a b'")) == (("ssh", "a b"), "python3")
+    assert evaluator_command(around, Settings(evaluator="ssh a", evaluator_python="/v/python"))[1] == "/v/python"
+
+
+def test_a_gpu_that_is_hidden_here_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    around = surroundings(tmp_path, CUDA_VISIBLE_DEVICES="3")
+    with pytest.raises(UsageError, match="gpu 1 is not to be had"):
+        require_gpu(around, Settings(gpu="1"))
+    require_gpu(around, Settings(gpu="0"))
+    require_gpu(around, Settings(gpu="1", evaluator="ssh host"))

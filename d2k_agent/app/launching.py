@@ -1,0 +1,43 @@
+"""The launcher that the settings ask for: an evaluator on this machine, or one behind a command prefix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings, prefix_words
+from d2k_agent.contract.gpu import gpu_variables
+from d2k_agent.errors import UsageError
+
+if TYPE_CHECKING:
+    from d2k_agent.launchers import Launcher, Progress
+
+
+def evaluator_command(around: Surroundings, settings: Settings) -> tuple[tuple[str, ...], str]:
+    """The command prefix (empty: none) and the interpreter behind it."""
+    prefix = prefix_words(settings.evaluator)
+    # Where a prefix leads, this interpreter's path means nothing.
+    return prefix, settings.evaluator_python or ("python3" if prefix else around.python)
+
+
+def open_launcher(around: Surroundings, settings: Settings, progress: Progress) -> Launcher:
+    """The evaluator that the settings name; it starts with its first job.
+
+    Raises UsageError for a GPU that is hidden here.
+    """
+    from d2k_agent.launchers import ProcessLauncher
+
+    require_gpu(around, settings)
+    prefix, python = evaluator_command(around, settings)
+    environment = around.evaluator_environment(through_prefix=bool(prefix))
+    return ProcessLauncher(environment, python, progress, prefix=prefix, gpu=settings.gpu)
+
+
+def require_gpu(around: Surroundings, settings: Settings) -> None:
+    """Raise UsageError for a GPU that this environment hides. Behind a prefix the evaluator finds that out."""
+    if settings.gpu is None or settings.evaluator:
+        return
+    try:
+        gpu_variables(settings.gpu, around.evaluator_environment())
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None

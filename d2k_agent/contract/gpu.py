@@ -1,0 +1,54 @@
+"""Which GPU an evaluator sees: from a wish, an index or a UUID, to the variables that CUDA reads.
+
+Covers: the form of a wish, its meaning where some GPUs are hidden already, and the names of GPUs that are a target.
+Does not cover: whether such a GPU is there (evaluator).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_WISH = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}")
+_VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+
+
+def is_gpu(wish: str) -> bool:
+    """True for an index (0, 1, ...) and for a UUID (GPU-..., MIG-...)."""
+    return _WISH.fullmatch(wish) is not None
+
+
+def gpu_variables(wish: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """What to set in `environ` so that CUDA shows the GPU `wish` alone.
+
+    An index counts what `environ` leaves visible, and where it hides nothing, as `nvidia-smi -L` counts; a UUID passes
+    through. Raises ValueError with a sentence for an index beyond what is visible.
+    """
+    if not wish.isdecimal():
+        return {_VISIBLE: wish}
+    if _VISIBLE not in environ:
+        # CUDA's own order puts the fastest first.
+        return {_VISIBLE: str(int(wish)), _ORDER: environ.get(_ORDER, "PCI_BUS_ID")}
+    shown = visible_gpus(environ[_VISIBLE])
+    if int(wish) >= len(shown):
+        raise ValueError(
+            f"gpu {wish} is not to be had: {_VISIBLE} is {environ[_VISIBLE]!r} there, which leaves {len(shown)} "
+            "visible (counted from 0); choose one of those, or unset it"
+        )
+    return {_VISIBLE: shown[int(wish)]}
+
+
+def visible_gpus(value: str) -> list[str]:
+    """The entries of CUDA_VISIBLE_DEVICES that count: those before the first that is no GPU, as CUDA reads it."""
+    shown = []
+    for entry in (part.strip() for part in value.split(",")):
+        if not is_gpu(entry):
+            break
+        shown.append(entry)
+    return shown
+
+
+def is_target(device_name: str, target: str) -> bool:
+    """True when the device of that name is a whole GPU of the kind `target` (b200, h200, ...) and nothing like it."""
+    words = device_name.lower().replace("-", " ").split()
+    return target.lower() in words and "mig" not in words

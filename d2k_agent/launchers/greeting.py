@@ -1,0 +1,54 @@
+"""The first words with an evaluator: a nonce goes out, and its digest comes back behind whatever a prefix prints.
+
+A command prefix may print what it likes (a message of the day, a module system's chatter) before the evaluator speaks,
+and a terminal may echo what it is sent: neither can write the digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import time
+
+NONCE_BYTES = 32
+# Runs on the other side, on any Python 3: nothing is sent to an interpreter that has not answered.
+GREET = f"""\
+import hashlib, os
+nonce = b""
+while len(nonce) < {NONCE_BYTES}:
+    part = os.read(0, {NONCE_BYTES} - len(nonce))
+    if not part:
+        sys.exit("nobody asked for the evaluator")
+    nonce += part
+os.write(1, b"d2k-evaluator " + hashlib.sha256(nonce).hexdigest().encode() + b"\\n")
+"""
+_MOST_NOISE_BYTES = 1 << 20
+_KEPT_BYTES = 2000
+
+
+class NoGreeting(Exception):
+    """None came. `noise` is the end of what came instead; `silent`: the other side is there, past the deadline."""
+
+    def __init__(self, noise: bytes, silent: bool) -> None:
+        super().__init__("no greeting")
+        self.noise, self.silent = noise[-_KEPT_BYTES:], silent
+
+
+def await_greeting(descriptor: int, nonce: bytes, deadline: float) -> None:
+    """Read up to and with the answer to `nonce`; nothing follows it before a job is sent.
+
+    `deadline` is a time.monotonic() value. Raises NoGreeting past it, at the end of the stream, after a mebibyte of
+    other text, and when something stands behind the answer.
+    """
+    wanted, got = b"d2k-evaluator " + hashlib.sha256(nonce).hexdigest().encode() + b"\n", b""
+    while wanted not in got:
+        left = deadline - time.monotonic()
+        if left <= 0 or len(got) > _MOST_NOISE_BYTES or not select.select([descriptor], [], [], left)[0]:
+            raise NoGreeting(got, silent=True)
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            raise NoGreeting(got, silent=False)
+        got += part
+    if not got.endswith(wanted):
+        raise NoGreeting(got, silent=True)

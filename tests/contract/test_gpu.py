@@ -1,0 +1,58 @@
+"""Which GPU is meant: an index among those that are visible, or a UUID; and which names are a target."""
+
+from __future__ import annotations
+
+import pytest
+
+from d2k_agent.contract.gpu import gpu_variables, is_gpu, is_target
+
+VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+
+
+@pytest.mark.parametrize("wish", ["0", "15", "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "MIG-GPU-89/1/0"])
+def test_indices_and_uuids_name_a_gpu(wish: str) -> None:
+    assert is_gpu(wish)
+
+
+@pytest.mark.parametrize("wish", ["", "-1", "0,1", "first", "H200", "GPU-", "GPU-1;rm", "1 ", "\u0661x"])
+def test_nothing_else_does(wish: str) -> None:
+    assert not is_gpu(wish)
+
+
+@pytest.mark.parametrize(
+    ("wish", "environ", "wanted"),
+    [
+        ("1", {}, {VISIBLE: "1", ORDER: "PCI_BUS_ID"}),
+        ("01", {ORDER: "FASTEST_FIRST"}, {VISIBLE: "1", ORDER: "FASTEST_FIRST"}),
+        ("1", {VISIBLE: "4,6"}, {VISIBLE: "6"}),
+        ("0", {VISIBLE: " GPU-ab , 2"}, {VISIBLE: "GPU-ab"}),
+        ("GPU-ab", {VISIBLE: "4"}, {VISIBLE: "GPU-ab"}),
+    ],
+)
+def test_an_index_counts_what_is_visible_and_a_uuid_passes_through(
+    wish: str, environ: dict[str, str], wanted: dict[str, str]
+) -> None:
+    assert gpu_variables(wish, environ) == wanted
+
+
+@pytest.mark.parametrize(("value", "count"), [("4,6", 2), ("", 0), ("4,-1,6", 1), ("NoDevFiles", 0)])
+def test_an_index_beyond_what_is_visible_is_told_how_many_are(value: str, count: int) -> None:
+    with pytest.raises(ValueError, match=f"leaves {count} visible"):
+        gpu_variables("2", {VISIBLE: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "is_one"),
+    [
+        ("NVIDIA B200", "b200", True),
+        ("NVIDIA H200", "h200", True),
+        ("NVIDIA H100 80GB HBM3", "h100", True),
+        ("NVIDIA H200", "b200", False),
+        ("NVIDIA GB200", "b200", False),
+        ("NVIDIA B200 MIG 1g.23gb", "b200", False),
+        ("NVIDIA H100-SXM5", "h100", True),
+        ("AMD EPYC B200X", "b200", False),
+    ],
+)
+def test_nothing_but_a_b200_is_a_b200(name: str, target: str, is_one: bool) -> None:
+    assert is_target(name, target) is is_one

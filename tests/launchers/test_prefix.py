@@ -1,0 +1,91 @@
+"""A command prefix: the evaluator behind it is the same, whatever the prefix does to words, folder and environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.contract import JobKind, VerdictStatus
+from d2k_agent.errors import EvaluatorError, MachineError, UsageError
+from d2k_agent.launchers import ProcessLauncher
+from d2k_agent.launchers.archive import BOOTSTRAP, python_command
+from tests.evaluator.scaling import HONEST, job
+from tests.launchers.prefixes import like_docker, like_ssh, script
+
+
+def behind(prefix: list[str], **options: str) -> ProcessLauncher:
+    return ProcessLauncher({"PATH": os.environ["PATH"], "SSH_AUTH_SOCK": "/s"}, "python3", prefix=prefix, **options)
+
+
+@pytest.mark.parametrize("prefix", [like_ssh, like_docker])
+def test_a_job_is_judged_behind_a_prefix(prefix: Callable[[Path], list[str]], tmp_path: Path) -> None:
+    steps: list[str] = []
+    launcher = behind(prefix(tmp_path))
+    launcher.progress = steps.append
+    try:
+        verdict = launcher.launch(job(HONEST, kind=JobKind.COMPILE))
+    finally:
+        launcher.close()
+    assert verdict.status is VerdictStatus.UNTIMED, verdict.message
+    assert verdict.compile_report is not None and verdict.compile_report.kernels
+    assert steps[0].startswith("waiting for ") and "compile" in steps
+    assert sorted(entry.name for entry in tmp_path.rglob("*.pyc")) == [], "nothing is installed there"
+
+
+def test_one_word_survives_any_number_of_hands_and_one_shell() -> None:
+    word = python_command("python3")[-1]
+    assert "\n" not in word and shlex.split(f"x {word}")[1] != word
+    ended = f"import sys; sys.exit('ran {'x' * 9}')"
+    short = word.replace(BOOTSTRAP.encode().hex(), ended.encode().hex())
+    for command in ([sys.executable, "-c", short], ["sh", "-c", f"{sys.executable} -c {short}"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.stderr.strip() == "ran xxxxxxxxx", done.stderr
+
+
+def test_what_a_prefix_prints_first_is_skipped(tmp_path: Path) -> None:
+    noise = "head -c 300000 /dev/urandom; echo Loading cuda/12.8"
+    launcher = behind(like_ssh(tmp_path, noise))
+    try:
+        assert launcher.launch(job(HONEST, kind=JobKind.COMPILE)).status is VerdictStatus.UNTIMED
+    finally:
+        launcher.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("echo 'Could not resolve hostname' >&2; exit 255", "status 255: Could not resolve hostname"),
+        ("echo 'This account is not available'; exit 1", "status 1: This account is not available"),
+        ("shift 1; exec /no/such/program", "status 127"),
+        ("exec head -c 32", "status 0"),  # gives back what it is sent, as a terminal that echoes
+    ],
+)
+def test_a_prefix_that_leads_nowhere_is_named_with_what_it_said(text: str, told: str, tmp_path: Path) -> None:
+    launcher = behind([str(script(tmp_path / "prefix", text)), "host"])
+    with pytest.raises(MachineError, match="started no evaluator") as refusal:
+        launcher.launch(job(HONEST))
+    assert told in str(refusal.value) and "prefix host python3 --version" in str(refusal.value)
+    assert not isinstance(refusal.value, EvaluatorError), "it is not the candidate's doing"
+
+
+def test_a_missing_program_and_a_python_that_no_shell_can_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="cannot start the evaluator"):
+        behind([str(tmp_path / "none")]).launch(job(HONEST))
+    with pytest.raises(UsageError, match="special characters"):
+        ProcessLauncher({}, "/opt/my env/python3", prefix=["ssh", "host"])
+
+
+def test_the_gpu_is_chosen_among_those_visible_there(tmp_path: Path) -> None:
+    hidden = script(tmp_path / "two", 'shift\nexec env CUDA_VISIBLE_DEVICES=4,6 "$@"')
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, sys.executable, prefix=[str(hidden), "x"], gpu="2")
+    try:
+        with pytest.raises(UsageError, match=r"gpu 2 is not to be had: CUDA_VISIBLE_DEVICES is '4,6' there.*2 visible"):
+            launcher.launch(job(HONEST))
+    finally:
+        launcher.close()
