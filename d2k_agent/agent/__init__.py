@@ -4,7 +4,7 @@ Covers: the loop, its prompt, selection. Does not cover: what models, tools and 
 """
 
 from d2k_agent.agent.graph import build_graph, mermaid
-from d2k_agent.agent.parts import Confirm, Confirmation
+from d2k_agent.agent.parts import Confirm
 from d2k_agent.agent.running import Outcome, run_agent
 from d2k_agent.agent.selection import Selection, select
 from d2k_agent.agent.submitting import submission_data
@@ -12,7 +12,6 @@ from d2k_agent.records import StopReason
 
 __all__ = [
     "Confirm",
-    "Confirmation",
     "Outcome",
     "Selection",
     "StopReason",

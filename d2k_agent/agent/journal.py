@@ -12,6 +12,9 @@ from typing import Any
 from d2k_agent.agent.replies import RequestedCall, requested_calls
 from d2k_agent.models import Message
 from d2k_agent.records import (
+    Confirmation,
+    ConfirmationMeasured,
+    ConfirmationReached,
     ConversationStarted,
     Event,
     EventLog,
@@ -31,6 +34,7 @@ from d2k_agent.records import (
     ToolFinished,
     TurnClosed,
     VerdictReached,
+    confirmations,
     message_of,
     submissions,
 )
@@ -41,7 +45,8 @@ Progress = Callable[[Event], None]
 class Journal:
     """An index over a log, kept in step with it. Model calls are keyed by number, tool calls by turn and index.
 
-    `messages` only ever grows at its end: whoever gets it must not change it.
+    `messages` only ever grows at its end: whoever gets it must not change it. `concluded` is what came of confirming
+    the selection that was made last, None while nothing has.
     """
 
     def __init__(self, log: EventLog, progress: Progress) -> None:
@@ -51,6 +56,7 @@ class Journal:
         self.refused: set[str] = set()
         self.finished: RunFinished | None = None
         self.selected: SelectionMade | None = None
+        self.concluded: SelectionConfirmed | None = None
         self._log = log
         self._progress = progress
         self._replies: dict[int, ModelReplied] = {}
@@ -61,6 +67,7 @@ class Journal:
         self._closed = 0
         self._nudged = 0
         self._judged: list[Event] = []
+        self._judged_again: list[Event] = []
         for event in log.read():
             self._take(event)
 
@@ -118,6 +125,11 @@ class Journal:
         """Every submission, once."""
         return submissions(self._judged)
 
+    def confirmation(self, sha256: str, attempt: int) -> Confirmation | None:
+        """The outcome of attempt `attempt` to confirm a candidate, None when it was not completed."""
+        found = confirmations(self._judged_again)
+        return next((item for item in found if (item.sha256, item.attempt) == (sha256, attempt)), None)
+
     def _take(self, event: Event) -> None:
         self.messages.extend(message_of(event))
         match event:
@@ -149,9 +161,13 @@ class Journal:
     def _take_ending(self, event: Event) -> None:
         match event:
             case SelectionMade():
-                self.selected = event
-            case SelectionConfirmed(confirmed=False, sha256=str(sha256)):
-                self.refused.add(sha256)
+                self.selected, self.concluded = event, None
+            case ConfirmationMeasured() | ConfirmationReached():
+                self._judged_again.append(event)
+            case SelectionConfirmed():
+                self.concluded = event
+                if event.confirmed is False and event.sha256 is not None:
+                    self.refused.add(event.sha256)
             case RunFinished():
                 self.finished = event
             case _:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from langgraph.graph import END
 
 from d2k_agent.agent import prompt
+from d2k_agent.agent.confirming import confirmed
 from d2k_agent.agent.parts import Parts, data_without
 from d2k_agent.agent.replies import CALLS_PER_REPLY, RequestedCall, plain_json, repair
 from d2k_agent.agent.selection import select as choose
@@ -206,19 +207,23 @@ def select(state: State, parts: Parts) -> Way:
 
 
 def confirm(state: State, parts: Parts) -> Way:
-    """Have the selection measured again where somebody can; a selection that does not hold is chosen anew."""
+    """Have the selection measured again where somebody can; one that is refused is chosen anew."""
+    event = parts.journal.concluded
+    if event is None:
+        event = _confirmed(parts)
+        parts.journal.append(event)
+    return Way("select" if event.confirmed is False else "finalise")
+
+
+def _confirmed(parts: Parts) -> SelectionConfirmed:
     selection = parts.journal.selected.selection if parts.journal.selected else None
     if selection is None:
         note = "nothing to confirm: no submission was measured and accepted"
-        event = SelectionConfirmed(sha256=None, confirmed=None, note=note)
-    elif parts.confirm is None:
+        return SelectionConfirmed(sha256=None, confirmed=None, note=note)
+    if parts.confirm is None:
         note = "not confirmed: nothing on this machine can measure the selection again"
-        event = SelectionConfirmed(sha256=selection.sha256, confirmed=None, note=note)
-    else:
-        answer = parts.confirm(selection)
-        event = SelectionConfirmed(sha256=selection.sha256, confirmed=answer.confirmed, note=answer.note)
-    parts.journal.append(event)
-    return Way("select" if event.confirmed is False else "finalise")
+        return SelectionConfirmed(sha256=selection.sha256, confirmed=None, note=note)
+    return confirmed(parts, parts.confirm, selection)
 
 
 def finalise(state: State, parts: Parts) -> Way:

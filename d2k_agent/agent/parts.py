@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from d2k_agent.agent.journal import Journal
+from d2k_agent.contract import Verdict
 from d2k_agent.models import Model
-from d2k_agent.records import Choice, RunFolder
+from d2k_agent.records import RunFolder
 from d2k_agent.toolbox import ToolCall, ToolResult
 
 
@@ -22,15 +23,8 @@ class Tools(Protocol):
         """The result of one call; what the model did wrong is an error result. Raises MachineError alone."""
 
 
-@dataclass(frozen=True)
-class Confirmation:
-    """The answer to measuring a selection again: whether it held, and one sentence."""
-
-    confirmed: bool
-    note: str
-
-
-Confirm = Callable[[Choice], Confirmation]
+Confirm = Callable[[str], Verdict]
+"""The verdict on a source text that is measured again, under a fresh seed. Raises MachineError alone."""
 
 
 @dataclass

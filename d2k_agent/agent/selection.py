@@ -29,7 +29,8 @@ def select(
 
     `workloads` are the labels of all registered workloads; `refused` names candidates that failed when confirmed.
     """
-    within = [item for item in submissions if item.turn <= turn_limit and item.sha256 not in refused]
+    in_time = [item for item in submissions if item.turn <= turn_limit]
+    within = [item for item in in_time if item.sha256 not in refused]
     eligible = [choice_of(item) for item in within if is_eligible(item, workloads)]
     if eligible:
         best = min(eligible, key=lambda choice: (-(choice.geomean_speedup or 0.0), choice.turn))
@@ -38,9 +39,11 @@ def select(
     if correct:
         why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
         return Selection(None, choice_of(sorted(correct, key=lambda item: item.turn)[-1]), why)
-    if not within:
+    if not in_time:
         return Selection(None, None, "nothing was handed in that could be chosen")
-    return Selection(None, None, f"none of the {len(within)} submissions was accepted")
+    again = len(in_time) - len(within)
+    refusals = f" ({again} refused when judged again)" if again else ""
+    return Selection(None, None, f"none of the {len(in_time)} submissions was accepted{refusals}")
 
 
 def is_eligible(submission: Submission, workloads: Collection[str]) -> bool:

@@ -6,6 +6,9 @@ anything (agent) or printing anything (reports).
 
 from d2k_agent.records.events import (
     Choice,
+    ConfirmationMeasured,
+    ConfirmationReached,
+    ConfirmationTook,
     ConversationStarted,
     EvaluationTook,
     Event,
@@ -33,11 +36,23 @@ from d2k_agent.records.lock import Driver
 from d2k_agent.records.log import EventLog, read_events
 from d2k_agent.records.run_record import RunRecord
 from d2k_agent.records.totals import Totals, total
-from d2k_agent.records.trace import Submission, Trace, message_of, read_trace, submissions
+from d2k_agent.records.trace import (
+    Confirmation,
+    Submission,
+    Trace,
+    confirmations,
+    message_of,
+    read_trace,
+    submissions,
+)
 from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
 
 __all__ = [
     "Choice",
+    "Confirmation",
+    "ConfirmationMeasured",
+    "ConfirmationReached",
+    "ConfirmationTook",
     "ConversationStarted",
     "Driver",
     "EvaluationTook",
@@ -70,6 +85,7 @@ __all__ = [
     "VerdictRecord",
     "WorkloadTime",
     "WorkloadVerdict",
+    "confirmations",
     "cut",
     "message_of",
     "read_events",

@@ -217,13 +217,45 @@ class SelectionMade(_Event):
     why: str
 
 
+class _OfConfirmation(_Event):
+    """The selected candidate is judged once more, under a fresh seed. `attempt` counts from 1."""
+
+    sha256: str
+    attempt: int
+
+
+class ConfirmationMeasured(_OfConfirmation):
+    """What was measured; absent where nothing was. Recorded before what was found, which completes the attempt."""
+
+    type: Literal["confirmation_measured"] = "confirmation_measured"
+    times: Times
+
+
+class ConfirmationReached(_OfConfirmation):
+    """What was found. No time stands in this event."""
+
+    type: Literal["confirmation_reached"] = "confirmation_reached"
+    verdict: VerdictRecord
+
+
+class ConfirmationTook(_OfConfirmation):
+    """How long each step of the checking took, in seconds."""
+
+    type: Literal["confirmation_took"] = "confirmation_took"
+    seconds: dict[str, float]
+
+
 class SelectionConfirmed(_Event):
-    """The selection was measured again (`confirmed` True or False), or nobody could (None); `note` says which."""
+    """The selection was measured again (`confirmed` True), refused (False), or nobody could measure it (None).
+
+    `speedup` is the confirmed one, None unless `confirmed`; `note` says in a sentence what came of it.
+    """
 
     type: Literal["selection_confirmed"] = "selection_confirmed"
     sha256: str | None
     confirmed: bool | None
     note: str
+    speedup: float | None = None
 
 
 class RunFinished(_Event):
@@ -254,6 +286,9 @@ Event = (
     | EvaluationTook
     | TurnClosed
     | SelectionMade
+    | ConfirmationMeasured
+    | ConfirmationReached
+    | ConfirmationTook
     | SelectionConfirmed
     | RunFinished
 )

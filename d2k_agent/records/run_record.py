@@ -16,8 +16,9 @@ class RunRecord(BaseModel):
     """One run's identity and circumstances.
 
     `workloads` are the labels of every registered workload: a candidate is eligible when it was measured on all of
-    them. `staged` maps the names of the files that the agent was given to their sha256. `isolation` is the class of
-    the tools' sandbox and its details. `versions` names what decides results (d2k-agent, python, torch, triton ...).
+    them. `baseline_sha256` names the source that its speedups are over, None where the task has none. `staged` maps the
+    names of the files that the agent was given to their sha256. `isolation` is the class of the tools' sandbox and its
+    details. `versions` names what decides results (d2k-agent, python, torch, triton ...).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,6 +30,7 @@ class RunRecord(BaseModel):
     task_slug: str
     task_digest: str
     workloads: tuple[str, ...]
+    baseline_sha256: str | None = None
     staged: dict[str, str] = {}
     isolation: dict[str, Any] = {}
     versions: dict[str, str] = {}

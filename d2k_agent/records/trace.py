@@ -14,12 +14,15 @@ from pathlib import Path
 from d2k_agent.contract import VerdictStatus
 from d2k_agent.models import Message
 from d2k_agent.records.events import (
+    ConfirmationMeasured,
+    ConfirmationReached,
     ConversationStarted,
     Event,
     Measured,
     ModelReplied,
     Nudged,
     RunFinished,
+    SelectionConfirmed,
     Submitted,
     ToolFinished,
     TurnClosed,
@@ -55,7 +58,7 @@ class Submission:
     @property
     def measured(self) -> frozenset[str]:
         """Labels of the workloads that have a measurement."""
-        return frozenset(item.label for item in self.times.workloads) if self.times else frozenset()
+        return self.times.measured if self.times else frozenset()
 
     @property
     def geomean_speedup(self) -> float | None:
@@ -78,6 +81,34 @@ def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:
         if verdict is not None:
             found.append(Submission(turn, call_id, sha256, verdict, times))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A selected candidate judged once more: attempt number `attempt`, with what was found and what was measured."""
+
+    sha256: str
+    attempt: int
+    verdict: VerdictRecord
+    times: Times | None
+
+    @property
+    def geomean_speedup(self) -> float | None:
+        """The confirmed score against the baseline, None where there is none."""
+        return self.times.geomean_speedup if self.times and self.verdict.status is VerdictStatus.PASSED else None
+
+
+def confirmations(events: Iterable[Event]) -> tuple[Confirmation, ...]:
+    """The attempts that were completed, in order. One that was made twice counts once, the last time."""
+    times: dict[tuple[str, int], Times] = {}
+    found: dict[tuple[str, int], Confirmation] = {}
+    for event in events:
+        if isinstance(event, ConfirmationMeasured):
+            times[event.sha256, event.attempt] = event.times
+        elif isinstance(event, ConfirmationReached):
+            key = (event.sha256, event.attempt)
+            found[key] = Confirmation(*key, event.verdict, times.get(key))
+    return tuple(found.values())
 
 
 def message_of(event: Event) -> tuple[Message, ...]:
@@ -106,6 +137,16 @@ class Trace:
     def submissions(self) -> tuple[Submission, ...]:
         """Every submission, once."""
         return submissions(self.events)
+
+    @cached_property
+    def confirmations(self) -> tuple[Confirmation, ...]:
+        """Every attempt to confirm a selection."""
+        return confirmations(self.events)
+
+    @property
+    def confirmed(self) -> SelectionConfirmed | None:
+        """What came of confirming the selection that stands, None while nothing has."""
+        return next((event for event in reversed(self.events) if isinstance(event, SelectionConfirmed)), None)
 
     @cached_property
     def totals(self) -> Totals:

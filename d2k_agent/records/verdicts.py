@@ -10,8 +10,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from d2k_agent.contract import Check, Environment, Measurement, Verdict, VerdictStatus, Violation
-from d2k_agent.contract.wire import finite, to_data
+from d2k_agent.contract import (
+    Check,
+    Environment,
+    Measurement,
+    Profile,
+    Verdict,
+    VerdictStatus,
+    Violation,
+    WorkloadResult,
+)
+from d2k_agent.contract.wire import finite, from_data, to_data
 
 
 class _Record(BaseModel):
@@ -30,7 +39,10 @@ class WorkloadVerdict(_Record):
 
 
 class VerdictRecord(_Record):
-    """What was found on one candidate. `compile_report` is the contract's CompileReport as data, less its duration."""
+    """What was found on one candidate. `compile_report` is the contract's CompileReport as data, less its duration.
+
+    Where anything was timed, the words (messages, notes, what a violation says) stand in Times, and are empty here.
+    """
 
     status: VerdictStatus
     candidate_sha256: str
@@ -57,18 +69,32 @@ class WorkloadTime(_Record):
     """What was measured on one workload. `speedup` is the baseline's latency over the candidate's, None if unknown."""
 
     label: str
-    measurement: Measurement
+    measurement: Measurement | None = None
     speedup: float | None = None
     message: str = ""
+    baseline: Measurement | None = None
 
 
 class Times(_Record):
-    """All that was measured in one evaluation, and what was said about it."""
+    """All that was measured in one evaluation, and what was said about it.
+
+    `drift` is how far the baseline moved between the ends of A B B A, as a fraction. `violations` are those of a
+    verdict that was reached by timing, with their words.
+    """
 
     workloads: tuple[WorkloadTime, ...]
     geomean_speedup: float | None = None
     message: str = ""
     notes: tuple[str, ...] = ()
+    baseline_sha256: str | None = None
+    drift: float | None = None
+    profile: Profile | None = None
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """Labels of the workloads that have a latency."""
+        return frozenset(item.label for item in self.workloads if item.measurement is not None)
 
 
 class Cut(_Record):
@@ -82,10 +108,9 @@ class Cut(_Record):
 def cut(verdict: Verdict) -> Cut:
     """Cut `verdict` into what was found and what was measured; numbers that are not finite become None.
 
-    The words of a verdict that holds a measurement may tell it: they go with the measurements.
+    The words of a verdict for which anything was timed may tell it: they go with the times.
     """
-    measured = [result for result in verdict.workloads if result.measurement is not None]
-    words = not measured
+    timed = _timed(verdict)
     report = None if verdict.compile_report is None else finite(to_data(verdict.compile_report))
     seconds = dict(verdict.seconds)
     if report is not None:
@@ -93,9 +118,11 @@ def cut(verdict: Verdict) -> Cut:
     found = VerdictRecord(
         status=verdict.status,
         candidate_sha256=verdict.candidate_sha256,
-        message=verdict.message if words else "",
+        message="" if timed else verdict.message,
         environment=verdict.environment,
-        violations=verdict.violations,
+        violations=tuple(
+            Violation(item.check, "" if timed else item.message, item.line) for item in verdict.violations
+        ),
         workloads=tuple(
             WorkloadVerdict(
                 label=result.label,
@@ -103,31 +130,56 @@ def cut(verdict: Verdict) -> Cut:
                 checks=tuple(_finite_check(check) for check in result.checks),
                 registered=result.registered,
                 rel_norm=finite(result.rel_norm),
-                message="" if result.measurement else result.message,
+                message="" if timed else result.message,
             )
             for result in verdict.workloads
         ),
         compile_report=report,
         peak_memory_bytes=verdict.peak_memory_bytes,
         seed_commitment=verdict.seed_commitment,
-        notes=verdict.notes if words else (),
+        notes=() if timed else verdict.notes,
     )
-    return Cut(verdict=found, times=_times(verdict) if measured else None, seconds=finite(seconds))
+    return Cut(verdict=found, times=_times(verdict) if timed else None, seconds=finite(seconds))
+
+
+def _timed(verdict: Verdict) -> bool:
+    """True where anything was timed, even if no latency came of it."""
+    return (
+        verdict.status is VerdictStatus.NOISY
+        or any(result.measurement or result.baseline for result in verdict.workloads)
+        or any(item is not None for item in (verdict.baseline_sha256, verdict.drift, verdict.profile))
+    )
 
 
 def _times(verdict: Verdict) -> Times:
     return Times(
         workloads=tuple(
             WorkloadTime(
-                label=result.label, measurement=result.measurement, speedup=result.speedup, message=result.message
+                label=result.label,
+                measurement=_finite_measurement(result.measurement),
+                speedup=finite(result.speedup),
+                message=result.message,
+                baseline=_finite_measurement(result.baseline),
             )
             for result in verdict.workloads
-            if result.measurement is not None
+            if _speaks_of_time(result)
         ),
-        geomean_speedup=verdict.geomean_speedup,
+        geomean_speedup=finite(verdict.geomean_speedup),
         message=verdict.message,
         notes=verdict.notes,
+        baseline_sha256=verdict.baseline_sha256,
+        drift=finite(verdict.drift),
+        profile=verdict.profile,
+        violations=verdict.violations,
     )
+
+
+def _speaks_of_time(result: WorkloadResult) -> bool:
+    return bool(result.measurement or result.baseline or result.message)
+
+
+def _finite_measurement(measurement: Measurement | None) -> Measurement | None:
+    return None if measurement is None else from_data(Measurement, finite(to_data(measurement)))
 
 
 def _finite_check(check: Check) -> Check:

@@ -96,7 +96,10 @@ class ProgressLines:
             case "model_call_failed":
                 return f"the model call failed: {event.reason}" if event.may_be_billed else event.reason
             case "selection_made":
-                self.status = "selecting"
+                self.status = "selecting" if event.selection is None else f"confirming turn {event.selection.turn}"
+            case "selection_confirmed":
+                self.status = ""
+                return None if event.sha256 is None else f"{event.sha256[:12]}: {event.note}"
             case "run_finished":
                 self.status = ""
         return None

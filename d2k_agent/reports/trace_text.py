@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from d2k_agent.reports.tables import count, number, seconds
+from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
 if TYPE_CHECKING:
     from d2k_agent.models import Usage
     from d2k_agent.records.events import Choice, Event
+    from d2k_agent.records.verdicts import Times
 
 MOST_BODY_CHARS = 2000
 _INDENT = "    "
@@ -59,21 +60,44 @@ def _step_text(event: Event) -> str:
         case "verdict_reached":
             return f"turn {event.turn}: {event.sha256[:12]} is {event.verdict.status}"
         case "measured":
-            return f"turn {event.turn}: {event.sha256[:12]} speedup {number(event.times.geomean_speedup)}"
+            return f"turn {event.turn}: {event.sha256[:12]} {_times(event.times)}"
         case "evaluation_took":
-            # The report's own seconds are a part of the step "compile".
-            took = sum(value for step, value in event.seconds.items() if step != "compile_report")
-            return f"turn {event.turn}: evaluated in {seconds(took)}"
+            return f"turn {event.turn}: evaluated in {seconds(_took(event.seconds))}"
         case "turn_closed":
             return f"turn {event.turn} closed: {event.calls} calls, {event.executed} run"
+        case _:
+            return _ending_text(event)
+
+
+def _ending_text(event: Event) -> str:
+    match event.type:
         case "selection_made":
             return f"selected {_choice(event.selection)}, provisional {_choice(event.provisional)}: {event.why}"
+        case "confirmation_measured":
+            return f"confirmation {event.attempt}: {event.sha256[:12]} {_times(event.times)}"
+        case "confirmation_reached":
+            return f"confirmation {event.attempt}: {event.sha256[:12]} is {event.verdict.status}"
+        case "confirmation_took":
+            return f"confirmation {event.attempt}: judged in {seconds(_took(event.seconds))}"
         case "selection_confirmed":
             return f"confirmation: {event.note}"
         case "run_finished":
             return f"finished: {event.stop_reason} after {event.turns} turns"
         case _:
             return f"{event.type}"
+
+
+def _times(times: Times) -> str:
+    latencies = [
+        f"{item.label} {milliseconds(item.measurement.mean_ms)}" for item in times.workloads if item.measurement
+    ]
+    drift = "" if times.drift is None else f"; the baseline moved by {100 * times.drift:.1f} %"
+    return f"speedup {number(times.geomean_speedup)}" + f" ({', '.join(latencies)})" * bool(latencies) + drift
+
+
+def _took(steps: dict[str, float]) -> float:
+    """The report's own seconds are a part of the step "compile"."""
+    return sum(value for step, value in steps.items() if step != "compile_report")
 
 
 def _reply(turn: int, call: int, usage: Usage, duration: float) -> str:

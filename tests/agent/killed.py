@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.process
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.agent.scene import Counted, call, drive, hand_in, reply, request_byte
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload([__name__])
 
+PATIENCE_S = 60
 SCRIPT: list[Any] = [
     "Let me think.",
     reply(call("read", path="solution.py"), call("read", path="task_description.md")),
@@ -35,6 +37,14 @@ def start(run: Path, target: Callable[[Path], None]) -> multiprocessing.process.
     return process
 
 
+def wait_for(condition: Callable[[], Any]) -> None:
+    """Until `condition` is true; an error when it never is."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
 def drive_slowly(path: Path) -> None:
     """The script above with a model and tools that take a while, each request being noted in requests/."""
     run = RunFolder(path)
@@ -44,7 +54,10 @@ def drive_slowly(path: Path) -> None:
     def policy(messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]]) -> Any:
         requests.mkdir(exist_ok=True)
         name = f"{len(messages):04d}-{len(list(requests.iterdir())):04d}"
-        (requests / name).write_bytes(request_bytes(messages, tools))
+        # Whole or not at all: a kill may come while it is written.
+        written = path.parent / "request"
+        written.write_bytes(request_bytes(messages, tools))
+        written.replace(requests / name)
         slow({})
         return script.complete(messages, tools).message
 

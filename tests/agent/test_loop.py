@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.agent import Confirmation, StopReason
+from d2k_agent.agent import StopReason
 from d2k_agent.errors import ContextOverflow, ModelError, UsageError
 from d2k_agent.models import ScriptedModel
 from d2k_agent.records import (
@@ -18,7 +18,6 @@ from d2k_agent.records import (
     Nudged,
     RunFinished,
     RunInterrupted,
-    SelectionConfirmed,
     SelectionMade,
     ToolFinished,
     TurnClosed,
@@ -228,29 +227,6 @@ def test_a_key_revoked_in_the_middle_leaves_a_run_that_goes_on(tmp_path: Path) -
     assert outcome.selection is not None and outcome.selection.turn == 3
     assert not any(isinstance(event, ModelCallInterrupted) for event in trace.events)
     assert not trace.totals.lower_bound
-
-
-def test_a_selection_that_is_not_confirmed_gives_way_to_the_next(tmp_path: Path) -> None:
-    run = new_run(tmp_path / "r")
-    asked = []
-
-    def confirm(choice: Any) -> Confirmation:
-        asked.append(choice.geomean_speedup)
-        return Confirmation(choice.geomean_speedup < 5, "measured again")
-
-    outcome = drive(run, scripted([hand_in(f"# speedup {speed}\n") for speed in (2, 9, 7)]), confirm=confirm)
-
-    assert asked == [9, 7, 2]
-    assert outcome.selection is not None and outcome.selection.geomean_speedup == 2
-
-
-def test_nothing_to_confirm_is_said(tmp_path: Path) -> None:
-    run = new_run(tmp_path / "r")
-
-    drive(run, scripted([hand_in("# untimed\n")]))
-
-    confirmed = [event for event in read_trace(run.path).events if isinstance(event, SelectionConfirmed)]
-    assert len(confirmed) == 1 and confirmed[0].confirmed is None and "nothing to confirm" in confirmed[0].note
 
 
 def test_a_run_that_is_over_is_left_as_it_is(tmp_path: Path) -> None:

@@ -28,17 +28,17 @@ from d2k_agent.records import (
     read_trace,
 )
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.killed import SCRIPT, TWO_SUBMISSIONS, drive_into_a_hanging_submit, drive_slowly, effects, start
+from tests.agent.killed import (
+    PATIENCE_S,
+    SCRIPT,
+    TWO_SUBMISSIONS,
+    drive_into_a_hanging_submit,
+    drive_slowly,
+    effects,
+    start,
+    wait_for,
+)
 from tests.agent.scene import call, drive, hand_in, new_run, reply, request_bytes, scripted, toolbox, tools_of
-
-PATIENCE_S = 60
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def story(trace: Trace) -> Any:

@@ -17,11 +17,12 @@ from d2k_agent.agent import StopReason, mermaid
 from d2k_agent.agent.graph import WAYS, build_graph
 from d2k_agent.agent.replies import CALLS_PER_REPLY
 from d2k_agent.agent.state import State, recursion_limit, require_plain
+from d2k_agent.contract import Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import MachineError
 from d2k_agent.models import ScriptedModel
 from d2k_agent.records import RunFolder, read_trace
 from d2k_agent.toolbox import HostAnswer
-from tests.agent.scene import call, drive, hand_in, new_run, reply, scripted, toolbox
+from tests.agent.scene import HERE, call, drive, hand_in, new_run, reply, scripted, toolbox
 
 SECRET = "a body that belongs into the log alone"
 
@@ -52,10 +53,12 @@ def test_350_turns_stay_below_ten_megabytes(long_run: RunFolder) -> None:
     assert size < 10e6
 
 
+def refused(source: str) -> Verdict:
+    return Verdict(VerdictStatus.INCORRECT, source_sha256(source), "did not hold", HERE)
+
+
 def test_the_recursion_limit_covers_the_longest_run(tmp_path: Path) -> None:
     """Two nudges before every turn, more calls than the cap in each, every submission refused when confirmed."""
-    from d2k_agent.agent import Confirmation
-
     run = new_run(tmp_path / "r", turns=2)
     calls = [
         step
@@ -64,7 +67,7 @@ def test_the_recursion_limit_covers_the_longest_run(tmp_path: Path) -> None:
     ]
     turn = ["hm", "hm", reply(*calls, *[call("submit")] * 8)]
 
-    outcome = drive(run, scripted(turn * 2), confirm=lambda choice: Confirmation(False, "did not hold"))
+    outcome = drive(run, scripted(turn * 2), confirm=refused)
 
     assert outcome.stop_reason is StopReason.TURN_LIMIT
     assert outcome.selection is None

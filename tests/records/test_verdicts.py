@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,13 +13,15 @@ from d2k_agent.contract import (
     Check,
     CompileReport,
     Environment,
+    KernelProfile,
     Measurement,
+    Profile,
     Verdict,
     VerdictStatus,
     Violation,
     WorkloadResult,
 )
-from d2k_agent.records import Submission, VerdictRecord, cut
+from d2k_agent.records import Submission, Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
 
 HERE = Environment("host", "cuda", "H200", "b200", "landlock", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
 SHA = "a" * 64
@@ -81,17 +84,140 @@ def test_what_was_measured_holds_it_all() -> None:
     parts = cut(fast())
 
     assert parts.times is not None
-    assert [(item.label, item.measurement.mean_ms, item.speedup) for item in parts.times.workloads] == [
-        ("small", 1.25, 4.5)
-    ]
+    assert [
+        (item.label, item.measurement and item.measurement.mean_ms, item.speedup) for item in parts.times.workloads
+    ] == [("small", 1.25, 4.5)]
     assert (parts.times.geomean_speedup, parts.times.message) == (4.5, "passed, 4.5 times the baseline")
     assert parts.seconds == {"correctness": 3.25, "compile_report": 12.5}
 
 
 def test_every_field_of_a_verdict_has_its_place() -> None:
-    placed = set(VerdictRecord.model_fields) | {"geomean_speedup", "seconds"}
+    placed = set(VerdictRecord.model_fields) | set(Times.model_fields) | {"seconds"}
 
     assert {field.name for field in dataclasses.fields(Verdict)} == placed
+    assert {field.name for field in dataclasses.fields(WorkloadResult)} == (
+        set(WorkloadVerdict.model_fields) | set(WorkloadTime.model_fields) | {"mean_ms"}
+    )
+
+
+EVERY_CLOCK = Measurement(
+    mean_ms=71.125,
+    calls=7129,
+    batches=7139,
+    outside_ms=71.375,
+    policy="events_batch",
+    audit_ms=71.625,
+    device_ms=71.875,
+    hot_ms=72.125,
+    sets=7219,
+    sm_mhz=7229.0,
+    power_w=7237.0,
+)
+BASELINE = dataclasses.replace(EVERY_CLOCK, mean_ms=73.125, outside_ms=73.375, audit_ms=73.625, device_ms=73.875)
+PROFILE = Profile(
+    workload="small",
+    tool="ncu",
+    kernels=(
+        KernelProfile(
+            name="gram",
+            launches=15,
+            duration_us=74.125,
+            share=0.74375,
+            grid=(132, 1, 1),
+            block=(256, 1, 1),
+            sm_percent=74.625,
+            tensor_percent=74.875,
+            dram_percent=75.125,
+            l2_hit_percent=75.375,
+            occupancy_percent=75.625,
+            main_stall="math pipe throttle",
+            main_stall_percent=75.875,
+        ),
+    ),
+    duration_us=76.125,
+    notes=("76.375 us in all",),
+)
+
+
+def everything(**changes: Any) -> Verdict:
+    """A verdict in which every field that a measurement fills is filled."""
+    result = dataclasses.replace(
+        measured("small"),
+        mean_ms=71.125,
+        measurement=EVERY_CLOCK,
+        baseline=BASELINE,
+        speedup=77.125,
+        message="71.125 ms",
+    )
+    values: dict[str, Any] = {
+        "workloads": (result,),
+        "message": "77.125 times the baseline",
+        "geomean_speedup": 77.125,
+        "notes": ("77.125 times",),
+        "baseline_sha256": "b" * 64,
+        "drift": 0.0078125,
+        "profile": PROFILE,
+        **changes,
+    }
+    return dataclasses.replace(fast(), **values)
+
+
+def numbers_of_time() -> list[str]:
+    """Every number above that speaks of time, as it would be written."""
+    told = re.findall(r"\d+\.\d+", repr((EVERY_CLOCK, BASELINE, PROFILE)))
+    return [*told, "77.125", "0.0078125", "7129", "7139", "7219", "12.5", "3.25", "math pipe throttle"]
+
+
+def test_with_every_field_filled_no_number_of_time_is_in_what_was_found() -> None:
+    parts = cut(everything())
+
+    _, found = keys_and_texts(parts.verdict.model_dump(mode="json"))
+    assert parts.times is not None
+    assert len(numbers_of_time()) > 20
+    assert [number for number in numbers_of_time() if number in found] == []
+    assert (parts.times.drift, parts.times.baseline_sha256, parts.times.profile) == (0.0078125, "b" * 64, PROFILE)
+    assert [(item.measurement, item.baseline, item.speedup) for item in parts.times.workloads] == [
+        (EVERY_CLOCK, BASELINE, 77.125)
+    ]
+
+
+def test_what_was_measured_comes_back_from_its_json_whole() -> None:
+    times = cut(everything()).times
+
+    assert times is not None and Times.model_validate_json(times.model_dump_json()) == times
+
+
+def noisy() -> Verdict:
+    result = WorkloadResult(
+        "small", VerdictStatus.NOISY, message="segments between 1.25 ms and 1.5 ms", baseline=BASELINE
+    )
+    return Verdict(VerdictStatus.NOISY, SHA, "small: 1.25 ms and 1.5 ms", HERE, workloads=(result,))
+
+
+def forged() -> Verdict:
+    """Timing found that the candidate cheats, and says by how much."""
+    violation = Violation("timing", "timed work takes 1.25 ms, audited work 4.5 ms")
+    result = WorkloadResult("small", VerdictStatus.RULE_VIOLATION, message="1.25 ms")
+    values = {"violations": (violation,), "workloads": (result,), "baseline_sha256": "b" * 64, "notes": ("4.5 ms",)}
+    return Verdict(VerdictStatus.RULE_VIOLATION, SHA, violation.message, HERE, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verdict", [noisy(), forged()], ids=lambda item: item.status.value)
+def test_the_words_of_a_verdict_without_a_latency_stay_with_the_times_too(verdict: Verdict) -> None:
+    parts = cut(verdict)
+
+    _, found = keys_and_texts(parts.verdict.model_dump(mode="json"))
+    assert "1.25" not in found and "4.5" not in found and "73.125" not in found
+    assert parts.times is not None
+    assert (parts.times.message, parts.times.violations) == (verdict.message, verdict.violations)
+    assert [item.check for item in parts.verdict.violations] == [item.check for item in verdict.violations]
+    assert parts.times.measured == frozenset()
+
+
+def test_a_drift_that_is_no_number_becomes_unknown() -> None:
+    times = cut(everything(drift=float("nan"))).times
+
+    assert times is not None and times.drift is None
 
 
 def test_a_verdict_without_measurements_keeps_its_words() -> None:

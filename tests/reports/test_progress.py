@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
-from d2k_agent.records import Measured, ModelCallInterrupted, Nudged, RunResumed, ToolFinished, TurnClosed
+from d2k_agent.records import (
+    Choice,
+    Measured,
+    ModelCallInterrupted,
+    Nudged,
+    RunResumed,
+    SelectionConfirmed,
+    SelectionMade,
+    ToolFinished,
+    TurnClosed,
+)
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.progress import ProgressLines
 from tests.reports.events import KNOWN, SHA, a_run, a_turn, reply, stamped
@@ -64,3 +74,16 @@ def test_what_is_out_of_the_ordinary_gets_a_line_of_its_own() -> None:
     assert resumed == "resumed"
     assert "its tokens stay unknown" in interrupted
     assert "asked for no tool" in nudged
+
+
+def test_what_came_of_the_confirmation_gets_a_line() -> None:
+    chosen = Choice(sha256=SHA, turn=3, call_id="c31", geomean_speedup=2.0)
+    progress = ProgressLines()
+    made, said, nothing = stamped(
+        SelectionMade(selection=chosen, provisional=None, why="the fastest"),
+        SelectionConfirmed(sha256=SHA, confirmed=False, note="refused when judged again: incorrect"),
+        SelectionConfirmed(sha256=None, confirmed=None, note="nothing to confirm"),
+    )
+    assert progress.feed(made) is None and progress.status == "confirming turn 3"
+    assert progress.feed(said) == "aaaaaaaaaaaa: refused when judged again: incorrect" and progress.status == ""
+    assert progress.feed(nothing) is None

@@ -6,8 +6,11 @@ import typing
 
 import pytest
 
-from d2k_agent.contract import Measurement
+from d2k_agent.contract import Measurement, VerdictStatus
 from d2k_agent.records import (
+    ConfirmationMeasured,
+    ConfirmationReached,
+    ConfirmationTook,
     EvaluationTook,
     Event,
     Measured,
@@ -23,7 +26,7 @@ from d2k_agent.records import (
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.runs import RunSummary, runs_table
 from d2k_agent.reports.trace_text import MOST_BODY_CHARS, event_text
-from tests.reports.events import KNOWN, SHA, a_run, stamped
+from tests.reports.events import KNOWN, SHA, a_run, stamped, verdict
 
 
 def test_every_event_of_a_run_is_told_in_words() -> None:
@@ -45,7 +48,16 @@ RARE: list[tuple[Event, str]] = [
     (ModelCallInterrupted(call=3), "model call 3 was interrupted"),
     (Nudged(call=3, text="go on"), "the reply asked for no tool"),
     (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
-    (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5"),
+    (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),
+    (
+        ConfirmationMeasured(sha256=SHA, attempt=2, times=TIMES.model_copy(update={"drift": 0.004})),
+        "confirmation 2: aaaaaaaaaaaa speedup 2.5 (w 2 ms); the baseline moved by 0.4 %",
+    ),
+    (
+        ConfirmationReached(sha256=SHA, attempt=1, verdict=verdict(VerdictStatus.NOISY)),
+        "confirmation 1: aaaaaaaaaaaa is noisy",
+    ),
+    (ConfirmationTook(sha256=SHA, attempt=1, seconds={"timing": 9.5}), "confirmation 1: judged in 9.5 s"),
     (EvaluationTook(**KEY, seconds={"static": 0.5, "late": 61.0}), "turn 1: evaluated in 1 min 02 s"),
     (SelectionConfirmed(sha256=None, confirmed=None, note="nothing to confirm"), "confirmation: nothing to confirm"),
 ]
