@@ -3,6 +3,7 @@
 surroundings  what this process was given: folder, environment, settings file
 launching     the evaluator's process, here or through a command prefix
 evaluation    from a candidate's file to a job and its verdict
+incumbent     the score that a submission has to beat
 host_tools    submit, compile and profile as the agent's tools
 modelling     a model from its name
 driving       one run driven from where it stands

@@ -7,14 +7,17 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.host_tools import host_tools
+from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.modelling import REPLAY, recorded_turns, recording
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
+from d2k_agent.contract import JobKind
 from d2k_agent.errors import D2KError, UsageError
 from d2k_agent.reports.paths import command, nearby
 
@@ -95,8 +98,10 @@ class Assembly:
         try:
             self._stage(run)
             with open_evaluation(self.around, wishes, self.task, self.watcher.step) as evaluation:
-                toolbox = self._toolbox(run, host_tools(evaluation, self.task, run.workspace))
-                run_agent(run, config, self.model, toolbox, self.watcher.event)
+                incumbent = Incumbent(run, config, run.read_record().workloads)
+                host = host_tools(evaluation, self.task, run.workspace, incumbent.speedup)
+                confirm = partial(evaluation.judge, JobKind.CONFIRM)
+                run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm)
         except KeyboardInterrupt:
             raise Interrupted(f"ended by Ctrl-C; go on with `{command('resume', folder)}`") from None
         except D2KError as error:

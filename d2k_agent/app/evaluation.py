@@ -52,18 +52,34 @@ def candidate_text(raw: bytes, name: str) -> str:
 
 
 class Evaluation:
-    """Jobs about one task, under one set of choices, answered by one evaluator. Use as a context manager."""
+    """Jobs about one task, under one set of choices, answered by one evaluator. Use as a context manager.
 
-    def __init__(self, launcher: Launcher, task: Task, *, target: str | None, device: str, unsafe: bool) -> None:
+    `baseline` is the source that speedups are over; None: the task's own, where it has one.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        task: Task,
+        *,
+        target: str | None,
+        device: str,
+        unsafe: bool,
+        baseline: str | None = None,
+    ) -> None:
         self._launcher = launcher
         self._task = task
         self._bundle = task.bundle()
         self._target = target
         self._device = device
         self._unsafe = unsafe
+        self._baseline = baseline if baseline is not None else task.baseline_text()
 
-    def judge(self, kind: JobKind, candidate: str, workloads: Sequence[str] = ()) -> Verdict:
-        """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had."""
+    def judge(self, kind: JobKind, candidate: str, workloads: Sequence[str] = (), beat: float | None = None) -> Verdict:
+        """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had.
+
+        `beat` is the incumbent's geometric-mean speedup: below it, the baseline is not measured again (decision 9).
+        """
         job = EvaluatorJob(
             kind=kind,
             task=self._bundle,
@@ -73,6 +89,8 @@ class Evaluation:
             device=self._device,
             workloads=tuple(workloads),
             unsafe_no_sandbox=self._unsafe,
+            baseline=self._baseline if kind.judges else None,
+            beat=beat,
         )
         try:
             return self._launcher.launch(job)
@@ -90,10 +108,12 @@ class Evaluation:
         if known_good == job.candidate:
             raise broken
         try:
-            verdict = self._launcher.launch(dataclasses.replace(job, candidate=known_good, seed=secrets.token_hex(32)))
+            verdict = self._launcher.launch(
+                dataclasses.replace(job, candidate=known_good, seed=secrets.token_hex(32), baseline=None, beat=None)
+            )
         except EvaluatorError:
             raise broken from None
-        if baseline is not None and not verdict.status.acceptable:
+        if baseline is not None and not (verdict.status.acceptable or verdict.status is VerdictStatus.NOISY):
             raise broken
         return Verdict(
             VerdictStatus.RUNTIME_ERROR,
@@ -117,22 +137,29 @@ def judge_file(
     solution: Path,
     labels: Sequence[str],
     progress: Progress,
+    baseline: Path | None = None,
 ) -> Verdict:
-    """One job about a file, by an evaluator of its own. Raises UsageError before anything is started."""
+    """One job about a file, by an evaluator of its own. Raises UsageError before anything is started.
+
+    `baseline` is the file that speedups are over; None: the task's own.
+    """
     from d2k_agent.catalog import find_task
 
     settings = around.settings(command_line)
     task = find_task(task_name)
     workloads = check_workloads(task, labels, kind)
     candidate = read_candidate(solution)
-    with open_evaluation(around, settings, task, progress) as evaluation:
+    over = None if baseline is None else read_candidate(baseline)
+    with open_evaluation(around, settings, task, progress, over) as evaluation:
         return evaluation.judge(kind, candidate, workloads)
 
 
-def open_evaluation(around: Surroundings, settings: Settings, task: Task, progress: Progress) -> Evaluation:
+def open_evaluation(
+    around: Surroundings, settings: Settings, task: Task, progress: Progress, baseline: str | None = None
+) -> Evaluation:
     """The evaluation of one task as the settings want it; the evaluator starts with the first job.
 
-    `progress` is told in a few words what the evaluator is doing.
+    `progress` is told in a few words what the evaluator is doing. `baseline` takes the place of the task's own.
     """
     return Evaluation(
         open_launcher(around, settings, progress),
@@ -140,6 +167,7 @@ def open_evaluation(around: Surroundings, settings: Settings, task: Task, progre
         target=settings.target,
         device=settings.device or "auto",
         unsafe=bool(settings.unsafe_no_sandbox),
+        baseline=baseline,
     )
 
 
@@ -149,7 +177,7 @@ def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[s
     Registered ones are compiled and measured; smoke ones are for correctness alone.
     """
     known = [workload.label for workload in task.workloads]
-    if kind is JobKind.EVALUATE:
+    if kind.judges:
         hidden = json.loads(task.bundle().hidden.get("workloads.json", "{}"))
         known += [smoke["label"] for smoke in hidden.get("smoke", ())]
     for label in labels:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.app.evaluation import MOST_CANDIDATE_BYTES, Evaluation, candidate_text, check_workloads
-from d2k_agent.contract import JobKind
+from d2k_agent.contract import JobKind, Verdict
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.verdict_text import answer_text
 
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 KINDS = {"submit": JobKind.EVALUATE, "compile": JobKind.COMPILE, "profile": JobKind.PROFILE}
 
 
-def host_tools(evaluation: Evaluation, task: Task, workspace: Path) -> dict[str, HostTool]:
-    """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised."""
+def host_tools(
+    evaluation: Evaluation, task: Task, workspace: Path, incumbent: Callable[[], float | None]
+) -> dict[str, HostTool]:
+    """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
+
+    `incumbent` answers with the speedup that a submission has to beat, None where there is none yet.
+    """
     from d2k_agent.agent import submission_data
     from d2k_agent.toolbox import HostAnswer, PathError, read_file
 
@@ -33,10 +38,16 @@ def host_tools(evaluation: Evaluation, task: Task, workspace: Path) -> dict[str,
                 source = candidate_text(raw, path)
             except (UsageError, PathError) as problem:
                 return HostAnswer("error", str(problem))
-            verdict = evaluation.judge(kind, source, labels)
-            submitted = submission_data(source, verdict) if kind is JobKind.EVALUATE else {}
-            return HostAnswer("ok", answer_text(kind, verdict), {"outcome": verdict.status.value, **submitted})
+            submits = kind is JobKind.EVALUATE
+            verdict = evaluation.judge(kind, source, labels, incumbent() if submits else None)
+            submitted = submission_data(source, verdict) if submits else {}
+            return HostAnswer("ok", answer_text(kind, verdict), {"outcome": _outcome(kind, verdict), **submitted})
 
         return call
 
     return {name: tool(kind) for name, kind in KINDS.items()}
+
+
+def _outcome(kind: JobKind, verdict: Verdict) -> str:
+    profiled = kind is JobKind.PROFILE and verdict.profile is not None
+    return "profiled" if profiled else verdict.status.value

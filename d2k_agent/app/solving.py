@@ -22,6 +22,7 @@ from d2k_agent.app.launching import require_gpu
 from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, keep_script, kept_model, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
+from d2k_agent.contract import source_sha256
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.reports.paths import command, nearby
 
@@ -99,6 +100,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     task = find_task(config.task)
     if task.bundle().digest != trace.run.task_digest:
         raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
+    _require_same_baseline(trace.run, task)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
     _require_same_evaluator(config, settings)
@@ -150,6 +152,19 @@ def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
         )
 
 
+def _require_same_baseline(record: RunRecord, task: Task) -> None:
+    if record.baseline_sha256 not in (None, _baseline_sha256(task)):
+        raise UsageError(
+            f"the baseline of {task.slug} has changed since {record.run_id} began, and speedups over two baselines are "
+            "not to be mixed; restore it or start a new run"
+        )
+
+
+def _baseline_sha256(task: Task) -> str | None:
+    baseline = task.baseline_text()
+    return None if baseline is None else source_sha256(baseline)
+
+
 def _require_same_evaluator(config: RunConfig, settings: Settings) -> None:
     """A run's folder may be a stranger's: the program that it names is run only when the user names it too."""
     began_with, given = config.evaluator or "", settings.evaluator or ""
@@ -186,6 +201,7 @@ def _start(
         task_slug=task.slug,
         task_digest=task.bundle().digest,
         workloads=tuple(workload.label for workload in task.workloads),
+        baseline_sha256=_baseline_sha256(task),
         staged={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),

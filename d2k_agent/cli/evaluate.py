@@ -21,6 +21,7 @@ def add(commands: Commands) -> None:
     """Add the three commands."""
     parser = command(commands, "evaluate", "judge a candidate and print the verdict", EVALUATE, run_evaluate)
     _add_candidate(parser)
+    parser.add_argument("--baseline", metavar="FILE", help="the source that speedups are over (default: the task's)")
     parser.add_argument("--require-timing", action="store_true", help="exit with 1 when nothing could be measured")
     parser = command(
         commands, "compile", "compile every kernel that a candidate launches, GPU or not", COMPILE, run_compile
@@ -71,9 +72,13 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     from d2k_agent.cli.progress import open_progress
 
     solution, labels = Path(arguments.solution), arguments.workload
+    given = getattr(arguments, "baseline", None)
+    baseline = None if given is None else Path(given)
     # The answer is all that stdout holds; what is being checked is shown beside it, where somebody looks.
     with open_progress(quiet=False, json=True) as progress:
-        verdict = judge_file(here(), settings_of(arguments), kind, arguments.task, solution, labels, progress.step)
+        verdict = judge_file(
+            here(), settings_of(arguments), kind, arguments.task, solution, labels, progress.step, baseline
+        )
     _print(arguments, verdict, kind)
     return verdict
 
