@@ -22,7 +22,10 @@ _TIME = re.compile(
     rf"|\b\d?\d:\d\d(?::\d\d(?:\.\d+)?)?\b"  # a clock time
     rf"|(?<![\w.]){_NUMBER}\s?{_UNIT}\b"  # a duration with its unit
     rf"|(?:_ms|_us|_s|\bseconds|speedup)\b\W{{1,4}}{_NUMBER}"  # a field named after its unit
+    rf"|(?<![\w.]){_NUMBER}(?:x|\s?(?:MHz|W))(?!\w)"  # how many times as fast, and the clock and power meanwhile
 )
+_COLUMNS = re.compile(r"(?<=\S) {2,}")
+"""A table's columns are as wide as their widest number."""
 _ANY_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
@@ -40,7 +43,7 @@ class Divergence:
     """A tool result that is not what the recording holds. None stands for a result that one side does not have.
 
     `turn` counts replies from 1. `numbers_only` is True where the two texts differ in nothing but numbers, as they do
-    when a check draws fresh inputs. Numbers that are times never make a divergence.
+    when a check draws fresh inputs. Times, and the other numbers of a measurement, never make a divergence.
     """
 
     turn: int
@@ -109,7 +112,7 @@ def _differences(turn: int, recorded: RecordedTurn, now: Sequence[str]) -> Itera
 
 
 def _without_times(text: str) -> str:
-    return _TIME.sub("<time>", text)
+    return _COLUMNS.sub(" ", _TIME.sub("<time>", text))
 
 
 def _without_numbers(text: str) -> str:

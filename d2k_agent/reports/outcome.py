@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.models import BUCKETS
+from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.paths import command
 from d2k_agent.reports.tables import count, number, seconds, table
 
 if TYPE_CHECKING:
     from d2k_agent.models import Divergence
-    from d2k_agent.records import Choice, SelectionMade, Totals, Trace
+    from d2k_agent.records import Choice, Confirmation, SelectionMade, Submission, Totals, Trace
 
 MOST_DIVERGENCES = 10
 
@@ -36,14 +37,17 @@ def outcome_text(
 
 
 def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None) -> dict[str, Any]:
-    """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional."""
+    """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional.
+
+    A selection has the `geomean_speedup` of its submission and a `confirmed_speedup`, null where it was not confirmed.
+    """
     finished = trace.finished
     totals = trace.totals
     made = _selection_made(trace)
     return {
         "run_dir": str(run_dir),
         "stop_reason": None if finished is None else finished.stop_reason.value,
-        "selection": None if finished is None else _choice_data(finished.selection),
+        "selection": None if finished is None else _selection_data(finished.selection, trace),
         "provisional": None if finished is None else _choice_data(finished.provisional),
         "why": None if made is None else made.why,
         "turns": trace.turns,
@@ -84,10 +88,25 @@ def _choices(run_dir: Path, trace: Trace) -> list[str]:
     why = f" ({made.why})" if made is not None else ""
     if finished.selection is not None:
         chosen = finished.selection
-        return [f"Selection: {_where(run_dir, chosen)}, speedup {number(chosen.geomean_speedup)}{why}"]
+        line = f"Selection: {_where(run_dir, chosen)}, speedup {number(chosen.geomean_speedup)}{why}"
+        return [line, *_confirmation(chosen, trace)]
     lines = [f"Selection: none{why}"]
     if finished.provisional is not None:
         lines.append(f"Provisional, unranked: {_where(run_dir, finished.provisional)}")
+    return lines
+
+
+def _confirmation(chosen: Choice, trace: Trace) -> list[str]:
+    """What came of measuring the selection again, and the table of the measurement that stands."""
+    lines = []
+    concluded = trace.confirmed
+    if concluded is not None and concluded.sha256 == chosen.sha256:
+        lines.append(f"Confirmation: {concluded.note}")
+    judged: list[Submission | Confirmation] = [item for item in trace.submissions if item.sha256 == chosen.sha256]
+    judged += [item for item in trace.confirmations if item.sha256 == chosen.sha256]
+    for item in reversed(judged):
+        if item.times is not None and item.geomean_speedup is not None:
+            return [*lines, "", measured_text(measured_of_records(item.verdict, item.times))]
     return lines
 
 
@@ -134,6 +153,14 @@ def _selection_made(trace: Trace) -> SelectionMade | None:
         if event.type == "selection_made":
             return event
     return None
+
+
+def _selection_data(choice: Choice | None, trace: Trace) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    concluded = trace.confirmed
+    speedup = concluded.speedup if concluded is not None and concluded.sha256 == choice.sha256 else None
+    return {**choice.model_dump(mode="json"), "confirmed_speedup": speedup}
 
 
 def _choice_data(choice: Choice | None) -> dict[str, Any] | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
 from d2k_agent.reports.compile_text import compile_text
-from d2k_agent.reports.tables import milliseconds, number, size, table
+from d2k_agent.reports.measured_text import measured_of_verdict, measured_text, void_text
+from d2k_agent.reports.tables import number, size
 
 MOST_LINES = 12
 
@@ -14,11 +15,16 @@ NOT_MEASURED = (
     "There is no latency and no speedup, since candidates ran on the CPU: this one counts as correct, "
     "but it is not ranked."
 )
+NO_BASELINE = "There is no speedup, since no baseline was measured beside every workload: this one is not ranked."
+NOT_SETTLED = (
+    "The measurement did not settle, also not when it was repeated, so there is no latency and no rank. What was "
+    "computed is correct: hand it in again."
+)
 
 
 def answer_text(kind: JobKind, verdict: Verdict) -> str:
     """The answer to a job of that kind, in words."""
-    return verdict_text(verdict) if kind is JobKind.EVALUATE else compilation_text(verdict)
+    return verdict_text(verdict) if kind.judges else compilation_text(verdict)
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -30,15 +36,21 @@ def verdict_text(verdict: Verdict) -> str:
     lines += _section("Failed checks:", list(_failures(verdict)))
     if verdict.status is VerdictStatus.UNTIMED:
         lines += ["", *_checked(verdict), NOT_MEASURED]
-    if verdict.geomean_speedup is not None:
-        lines += ["", _measured(verdict)]
-    return "\n".join(lines + _tail(verdict))
+    if verdict.status is VerdictStatus.NOISY:
+        lines += ["", NOT_SETTLED]
+    if verdict.status is VerdictStatus.PASSED:
+        lines += ["", *_measured(verdict)]
+    return "\n".join(lines + _profiled(verdict) + _tail(verdict))
 
 
 def compilation_text(verdict: Verdict) -> str:
-    """The answer to a job that only compiles, or that profiles: nothing ran, so nothing is called correct."""
+    """The answer to a job that only compiles, or that profiles: nothing is called correct.
+
+    A profile takes the place of the compiler's report.
+    """
     head = [] if verdict.status.acceptable else _head(verdict)
-    return "\n".join(head + _tail(verdict)).strip()
+    tail = _tail(verdict) if verdict.profile is None else [*_profiled(verdict), *_notes(verdict)]
+    return "\n".join(head + tail).strip()
 
 
 def _head(verdict: Verdict) -> list[str]:
@@ -50,10 +62,22 @@ def _head(verdict: Verdict) -> list[str]:
 
 
 def _tail(verdict: Verdict) -> list[str]:
-    lines = [f"Note: {note}" for note in verdict.notes]
+    lines = _notes(verdict)
     if verdict.compile_report is not None:
         lines += ["", compile_text(verdict.compile_report)]
     return lines
+
+
+def _profiled(verdict: Verdict) -> list[str]:
+    if verdict.profile is None:
+        return []
+    from d2k_agent.reports.profile_text import profile_text
+
+    return ["", profile_text(verdict.profile)]
+
+
+def _notes(verdict: Verdict) -> list[str]:
+    return [f"Note: {note}" for note in verdict.notes]
 
 
 def _section(title: str, items: list[str]) -> list[str]:
@@ -101,15 +125,9 @@ def check_text(check: Check) -> str:
     return head
 
 
-def _measured(verdict: Verdict) -> str:
-    rows = [_measured_row(result) for result in verdict.workloads if result.registered]
-    body = table(("workload", "mean", "speedup", "worst rel_norm"), rows, ("mean", "speedup", "worst rel_norm"))
-    tail = f"Geometric mean speedup over the baseline: {number(verdict.geomean_speedup)}"
+def _measured(verdict: Verdict) -> Iterator[str]:
+    yield measured_text(measured_of_verdict(verdict))
     if verdict.peak_memory_bytes is not None:
-        tail += f"\nPeak memory: {size(verdict.peak_memory_bytes)}"
-    return f"{body}\n{tail}"
-
-
-def _measured_row(result: WorkloadResult) -> tuple[str, str, str, str]:
-    speedup = f"{number(result.speedup)}x" if result.speedup is not None else "unknown"
-    return result.label, milliseconds(result.mean_ms), speedup, number(result.rel_norm)
+        yield f"Peak memory: {size(verdict.peak_memory_bytes)}"
+    if verdict.geomean_speedup is None:
+        yield void_text(verdict.drift) or NO_BASELINE

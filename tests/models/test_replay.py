@@ -59,6 +59,8 @@ def test_a_different_result_names_turn_tool_and_both_texts() -> None:
         ('{"mean_ms": 3.5, "status": "passed"}', '{"mean_ms": 3.75, "status": "passed"}'),
         ("seconds: 3", "seconds: 4.5"),
         ("speedup 1.53 over the baseline", "speedup 1.49 over the baseline"),
+        ("small   9.8 ms   1.5x", "small  101.2 ms  12.5x"),
+        ("SM clock 1755 MHz to 1980 MHz; power 90.5 W", "SM clock 1980 MHz to 1980 MHz; power 688 W"),
         ("at 12:03:04", "at 09:59:00"),
         ("2026-11-29T12:00:00Z", "2027-01-01T00:00:01Z"),
     ],
@@ -72,6 +74,7 @@ def test_times_make_no_divergence(recorded: str, now: str) -> None:
     [
         ("rel_norm 0.0031, 3 checks", "rel_norm 0.0052, 3 checks", True),
         ("tile 128x64", "tile 64x64", True),
+        ("    return x", "  return x", False),
         ("passed in 1.5 s", "incorrect in 1.5 s", False),
         ("mean_ms 1.5, error 0.1", "mean_ms 2.5, error 0.2", True),
     ],

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from d2k_agent.config import RunConfig
+from d2k_agent.contract import Verdict
 from d2k_agent.models import Divergence, Usage
-from d2k_agent.records import Choice, ModelCallInterrupted, RunFinished, RunRecord, StopReason, Trace
+from d2k_agent.records import (
+    Choice,
+    ConfirmationMeasured,
+    ConfirmationReached,
+    Event,
+    Measured,
+    ModelCallInterrupted,
+    RunFinished,
+    RunRecord,
+    SelectionConfirmed,
+    SelectionMade,
+    StopReason,
+    Submitted,
+    Trace,
+    VerdictReached,
+    cut,
+)
 from d2k_agent.reports.outcome import outcome_data, outcome_text
 from d2k_agent.reports.paths import nearby
 from tests.reports.events import KNOWN, SHA, a_run, stamped
+from tests.reports.measured import timed, void
 
 RECORD = RunRecord(
     run_id="r",
@@ -72,6 +91,53 @@ def test_a_selection_is_named_with_its_speedup() -> None:
     text = outcome_text(FOLDER, trace(stamped(*run[:-2], made, ended)))
     assert f"Selection: turn 1, runs/r/candidates/{SHA}.py, speedup 3.25 (the fastest)" in text
     assert "Provisional" not in text
+
+
+def a_confirmed_run(*ending: Event) -> list[Event]:
+    """One submission that is twice as fast as the baseline, selected; then `ending`."""
+    key = {"turn": 1, "call_id": "c11", "sha256": SHA}
+    parts = cut(timed())
+    assert parts.times is not None
+    chosen = Choice(sha256=SHA, turn=1, call_id="c11", geomean_speedup=2.0)
+    return stamped(
+        Submitted(**key),
+        VerdictReached(**key, verdict=parts.verdict),
+        Measured(**key, times=parts.times),
+        SelectionMade(selection=chosen, provisional=None, why="the fastest"),
+        *ending,
+        RunFinished(stop_reason=StopReason.TURN_LIMIT, turns=1, selection=chosen, provisional=None),
+    )
+
+
+def confirmation(verdict: Verdict) -> list[Event]:
+    parts = cut(verdict)
+    assert parts.times is not None
+    return [
+        ConfirmationMeasured(sha256=SHA, attempt=1, times=parts.times),
+        ConfirmationReached(sha256=SHA, attempt=1, verdict=parts.verdict),
+    ]
+
+
+def test_both_numbers_of_a_confirmed_selection_are_told_with_the_table_of_the_second() -> None:
+    again = replace(timed(), geomean_speedup=1.8, drift=0.012)
+    said = SelectionConfirmed(sha256=SHA, confirmed=True, speedup=1.8, note="confirmed at 1.8 times the baseline")
+    events = a_confirmed_run(*confirmation(again), said)
+
+    text = outcome_text(FOLDER, trace(events))
+    assert "speedup 2 (the fastest)" in text and "Confirmation: confirmed at 1.8 times the baseline" in text
+    assert "Geometric mean speedup over the baseline: 1.8x" in text and "moved by 1.2 %" in text
+    selection = outcome_data(FOLDER, trace(events))["selection"]
+    assert (selection["geomean_speedup"], selection["confirmed_speedup"]) == (2.0, 1.8)
+
+
+def test_a_selection_that_could_not_be_confirmed_keeps_the_table_of_its_submission() -> None:
+    said = SelectionConfirmed(sha256=SHA, confirmed=None, note="not confirmed: the baseline moved by 3.1 %")
+    events = a_confirmed_run(*confirmation(void()), said)
+
+    text = outcome_text(FOLDER, trace(events))
+    assert "Confirmation: not confirmed: the baseline moved by 3.1 %" in text
+    assert "Geometric mean speedup over the baseline: 2x" in text and "12.35 ms" in text
+    assert outcome_data(FOLDER, trace(events))["selection"]["confirmed_speedup"] is None
 
 
 def test_scripts_find_the_promised_keys() -> None:

@@ -7,7 +7,6 @@ from d2k_agent.contract import (
     CompileReport,
     Environment,
     KernelReport,
-    Measurement,
     Verdict,
     VerdictStatus,
     Violation,
@@ -85,17 +84,6 @@ def test_without_a_gpu_the_text_says_that_nothing_was_measured_and_why() -> None
     text = verdict_text(verdict(VerdictStatus.UNTIMED, message="Correct."))
     assert "no latency and no speedup, since candidates ran on the CPU" in text
     assert "not ranked" in text
-
-
-def test_a_measured_verdict_shows_latency_speedup_and_their_geometric_mean() -> None:
-    timed = Measurement(mean_ms=12.34567, calls=100, batches=5, outside_ms=12.4, policy="events_batch")
-    result = WorkloadResult(
-        "large", VerdictStatus.PASSED, mean_ms=12.34567, speedup=2.5, rel_norm=0.0031, measurement=timed
-    )
-    text = verdict_text(verdict(VerdictStatus.PASSED, workloads=(result,), geomean_speedup=2.5))
-    assert "12.35 ms" in text and "2.5x" in text and "0.0031" in text
-    assert "Geometric mean speedup over the baseline: 2.5" in text
-    assert "ran on the CPU" not in text
 
 
 def test_the_text_is_portable() -> None:
