@@ -22,6 +22,9 @@ from d2k_agent.contract import (
 )
 from d2k_agent.contract.wire import finite, from_data, to_data
 
+TIMING_CHECKS = "timing."
+"""How the names of checks begin that compare clocks: what they say holds times."""
+
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -148,6 +151,7 @@ def _timed(verdict: Verdict) -> bool:
         verdict.status is VerdictStatus.NOISY
         or any(result.measurement or result.baseline for result in verdict.workloads)
         or any(item is not None for item in (verdict.baseline_sha256, verdict.drift, verdict.profile))
+        or any(violation.check.startswith(TIMING_CHECKS) for violation in verdict.violations)
     )
 
 

@@ -46,6 +46,12 @@ def test_what_does_not_exist_is_named_and_nothing_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_baseline_that_does_not_exist_is_named_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "solution.py").write_text("def run(G, steps=5): ...\n")
+    answer = d2k("evaluate", "muon", "solution.py", "--baseline", "none.py", folder=tmp_path)
+    assert_refused(answer, 2, "no file", "none.py")
+
+
 def a_folder(path: Path) -> None:
     path.mkdir()
 

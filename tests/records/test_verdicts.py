@@ -196,10 +196,11 @@ def noisy() -> Verdict:
 
 def forged() -> Verdict:
     """Timing found that the candidate cheats, and says by how much."""
-    violation = Violation("timing", "timed work takes 1.25 ms, audited work 4.5 ms")
+    violation = Violation("timing.audit", "timed work takes 1.25 ms, audited work 4.5 ms")
     result = WorkloadResult("small", VerdictStatus.RULE_VIOLATION, message="1.25 ms")
-    values = {"violations": (violation,), "workloads": (result,), "baseline_sha256": "b" * 64, "notes": ("4.5 ms",)}
-    return Verdict(VerdictStatus.RULE_VIOLATION, SHA, violation.message, HERE, **values)  # type: ignore[arg-type]
+    return Verdict(
+        VerdictStatus.RULE_VIOLATION, SHA, violation.message, HERE, (violation,), (result,), notes=("4.5 ms",)
+    )
 
 
 @pytest.mark.parametrize("verdict", [noisy(), forged()], ids=lambda item: item.status.value)
