@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,14 @@ import pytest
 from d2k_agent.app.evaluation import Evaluation
 from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
+from d2k_agent.app.solving import resume
+from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import Task, find_task
+from d2k_agent.config import RunConfig, Settings
 from d2k_agent.contract import EvaluatorJob, JobKind, Profile, Verdict, VerdictStatus
+from d2k_agent.errors import UsageError
 from d2k_agent.launchers import FakeLauncher
-from d2k_agent.records import EventLog, Measured, RunFolder, Submitted, VerdictReached, cut
+from d2k_agent.records import Event, EventLog, Measured, RunFolder, RunRecord, Submitted, VerdictReached, cut
 from tests.agent.scene import HERE, WORKLOADS, drive, hand_in, new_run, passed, scripted, toolbox
 
 MUON = find_task("muon")
@@ -144,3 +149,35 @@ def test_a_run_tells_each_submission_what_it_has_to_beat(tmp_path: Path) -> None
         ("confirm", None),
     ]
     assert launcher.jobs[-1].candidate == "# speedup 3.0\n"
+
+
+class Nobody:
+    """Watches a run that does not begin."""
+
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
+
+    step = note
+
+    def past(self, events: Iterable[Event]) -> None:
+        raise AssertionError("the run goes on")
+
+    def event(self, event: Event) -> None:
+        raise AssertionError("the run goes on")
+
+
+def test_a_run_is_not_resumed_over_another_baseline(tmp_path: Path) -> None:
+    """Its speedups would be over two baselines."""
+    record = RunRecord(
+        run_id="r",
+        config=RunConfig(task="muon", model="scripted/none"),
+        task_slug="muon",
+        task_digest=MUON.bundle().digest,
+        workloads=("a",),
+        baseline_sha256="0" * 64,
+    )
+    RunFolder.create(tmp_path / "r", record)
+    around = Surroundings(tmp_path, {}, tmp_path, "python3")
+
+    with pytest.raises(UsageError, match="the baseline of muon has changed since r began"):
+        resume(around, "r", Settings(), Nobody())
