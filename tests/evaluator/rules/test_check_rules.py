@@ -117,6 +117,7 @@ def test_a_name_bound_by_the_candidate_is_the_candidates() -> None:
         "def run(G):\n    return compile(G)\n\ndef compile(G):\n    return G\n",
         "def helper(input, vars=1):\n    for dir in (input, vars):\n        dir = dir + 1\n    return dir\n",
         "def helper(n):\n    return [open + 1 for open in range(n) if open]\n",
+        "def run(G: torch.Tensor):\n    return compile(G)\n\nN = {'a': 1}\n\ndef compile(G: torch.Tensor):\n    return G\n",
         "TABLE = {'a': 1}\nvars, dir = 1, 2\n\ndef helper():\n    return vars + dir\n",
     ],
 )
@@ -131,6 +132,9 @@ def test_a_name_of_pythons_that_the_candidate_surely_bound_is_its_own(body: str)
         "class Own:\n    if 0:\n        exec = 1\n    exec('')\n",
         "def helper():\n    global exec\n    exec = 1\n\ndef run(G):\n    exec('')\n",
         "@triton.jit\ndef kernel(x):\n    exec('')\n\nfor exec in ():\n    pass\n",
+        "def f():\n    return exec\n\nif 1:\n    torch = f\n\ndef g(x: torch.a):\n    pass\n\nexec = 1\n",
+        "import enum\n\ndef f():\n    return exec\n\nexec = 1\n",
+        "[a, b] = (1, 2)\n\ndef f():\n    return exec\n\n[a, b] = (1, 2)\nexec = 1\n",
         "for getattr in ():\n    pass\n\ndef run(G):\n    getattr(G, 'su' + 'm')\n",
     ],
 )
