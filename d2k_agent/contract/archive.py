@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 PARTS = ("contract", "isolation", "evaluator")
@@ -65,11 +66,14 @@ def sized(data: bytes) -> bytes:
     return len(data).to_bytes(8, "little") + data
 
 
-def build_archive(package: Path) -> bytes:
-    """The evaluator's modules below `package` (the d2k_agent folder) as a zip; equal sources give equal bytes."""
+def build_archive(package: Path, parts: Sequence[str] = PARTS) -> bytes:
+    """Modules below `package` (the d2k_agent folder) as a zip, the evaluator's where nothing else is asked for.
+
+    `parts` are names of folders or files in it. Equal sources give equal bytes.
+    """
     files = [package / "__init__.py"]
-    for part in PARTS:
-        files += [path for path in (package / part).rglob("*") if path.suffix == ".py"]
+    for part in (package / name for name in parts):
+        files += [path for path in ([part] if part.is_file() else part.rglob("*")) if path.suffix == ".py"]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(files):

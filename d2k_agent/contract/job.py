@@ -49,11 +49,13 @@ class Limits:
     """Bounds of one job. Seconds are wall-clock seconds; bytes bound the candidate's address space on a CPU.
 
     `late_call_s` bounds a call of a late variation: in the interpreter an honest kernel with small tiles takes minutes.
-    `job_s` bounds all calls of a job together.
+    `job_s` bounds the time spent waiting for calls of a job, all together. `gpu_call_s` bounds a call, or a timed
+    segment, on a GPU.
     """
 
     call_s: float = 300.0
     late_call_s: float = 900.0
+    gpu_call_s: float = 60.0
     import_s: float = 60.0
     compile_s: float = 240.0
     job_s: float = 3000.0

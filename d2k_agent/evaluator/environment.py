@@ -29,6 +29,8 @@ def describe_environment(
         triton=triton_version(),
         evaluator_digest=evaluator_digest,
         task_digest=task_digest,
+        driver=device.driver(),
+        details=device.details(),
     )
 
 

@@ -7,9 +7,11 @@ late variations, the compile report) is remembered by source digest for the life
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from d2k_agent.contract import (
@@ -17,41 +19,26 @@ from d2k_agent.contract import (
     Environment,
     EvaluatorJob,
     JobKind,
+    Profile,
     Verdict,
     VerdictStatus,
     Violation,
     WorkloadResult,
+    source_sha256,
 )
+from d2k_agent.evaluator import lease
+from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
-from d2k_agent.evaluator.checks.series import SeriesRunner, planned
-from d2k_agent.evaluator.devices import Device
+from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned, worst_norm, worst_of
+from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, profile_candidate
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
-from d2k_agent.evaluator.zygote import Zygote
-
-Progress = Callable[[str], None]
-
-
-@dataclass
-class Bench:
-    """What lives as long as the evaluator: zygotes, the device, and what is remembered by source digest."""
-
-    interpreting: Zygote
-    compiling: Zygote
-    device: Device
-    evaluator_digest: str
-    progress: Progress
-    reports: dict[tuple[str, str, str], CompileReport] = field(default_factory=dict)
-    late: dict[tuple[str, str], tuple[WorkloadResult, int | None]] = field(default_factory=dict)
-
-    def candidate(self, zygote: Zygote, job: EvaluatorJob) -> CandidateProcess:
-        """A fresh confined process for the job's candidate."""
-        keep = (self.interpreting.pid, self.compiling.pid)
-        return CandidateProcess(zygote, job.candidate, job.limits, keep, job.unsafe_no_sandbox)
+from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Setting
 
 
 def judge(bench: Bench, job: EvaluatorJob) -> Verdict:
@@ -75,31 +62,23 @@ class _Case:
     def __init__(self, bench: Bench, job: EvaluatorJob) -> None:
         self._bench, self._job = bench, job
         self._task = LoadedTask(job.task)
+        self._device = bench.device(job.device)
         self._results: list[WorkloadResult] = []
+        self._registered: list[WorkloadResult] = []
         self._report: CompileReport | None = None
+        self._outcome: Outcome | None = None
+        self._profile: Profile | None = None
+        self._notes: list[str] = []
         self._peak_memory_bytes: int | None = None
         self._seconds: dict[str, float] = {}
         self._isolation: str | None = None
         self._target = job.target or present_target()
-        self._registered: list[WorkloadResult] = []
+        self._budget = Budget(job.limits.job_s)
 
     def verdict(self) -> Verdict:
         if self._job.ranks != 1:
             raise TaskFault(f"this version judges on one rank, not on {self._job.ranks}")
-        steps: list[tuple[str, Callable[[], Verdict | None]]] = [
-            ("compile", self._compile),
-            ("precision", self._precision),
-        ]
-        if self._job.static_rules:
-            steps.insert(0, ("static", self._static))
-        if self._job.kind is JobKind.EVALUATE:
-            steps += [
-                ("correctness", self._correctness),
-                ("captured", self._captured),
-                ("launches", self._launches),
-                ("late", self._late),
-            ]
-        for name, step in steps:
+        for name, step in self._steps():
             self._bench.progress(name)
             began = time.monotonic()
             try:
@@ -110,6 +89,20 @@ class _Case:
             if ended is not None:
                 return self._end(ended.status, ended.message, ended.violations)
         return self._acceptable()
+
+    def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
+        steps: list[tuple[str, Callable[[], Verdict | None]]] = (
+            [("static", self._static)] if self._job.static_rules else []
+        )
+        steps += [("compile", self._compile), ("precision", self._precision)]
+        if self._job.kind is JobKind.PROFILE:
+            steps.append(("profile", self._profiled))
+        if self._job.kind.judges:
+            steps += [("correctness", self._correctness), ("captured", self._captured), ("launches", self._launches)]
+            steps.append(("timing", self._timed) if self._device.times else ("late", self._late))
+        if self._job.kind is JobKind.CONFIRM:
+            steps.append(("device clock", self._device_clock))
+        return steps
 
     def _static(self) -> Verdict | None:
         try:
@@ -125,12 +118,14 @@ class _Case:
         more = f" (and {len(violations) - 1} more)" if len(violations) > 1 else ""
         return self._end(VerdictStatus.RULE_VIOLATION, f"{first.message}{more}", tuple(violations))
 
+    @property
+    def _wanted(self) -> list[dict[str, Any]]:
+        """The registered workloads that the job asks for."""
+        chosen = self._job.workloads
+        return [workload for workload in self._task.registered if not chosen or workload["label"] in chosen]
+
     def _compile(self) -> Verdict | None:
-        wanted = [
-            workload
-            for workload in self._task.registered
-            if not self._job.workloads or workload["label"] in self._job.workloads
-        ]
+        wanted = self._wanted
         if not wanted:
             return None
         key = (self._task.digest, self._job.candidate_sha256, f"{self._target} {[w['label'] for w in wanted]}")
@@ -143,20 +138,17 @@ class _Case:
         self._report = self._report or self._bench.reports[key]
         if self._report.error is not None:
             # Host code that raises under the pretended GPU is asked again where it really runs: that verdict decides.
-            if self._report.error_kind == "run" and self._job.kind is JobKind.EVALUATE:
+            if self._report.error_kind == "run" and self._job.kind.judges:
                 return None
             return self._end(
                 _COMPILE_STATUS.get(self._report.error_kind or "compile", VerdictStatus.COMPILE_ERROR),
                 self._report.error,
             )
-        self._registered = [
-            WorkloadResult(
-                workload["label"],
-                VerdictStatus.UNTIMED,
-                message=f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape",
-            )
-            for workload in wanted
-        ]
+        if not self._device.times:
+            message = f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape"
+            self._registered = [
+                WorkloadResult(item["label"], VerdictStatus.UNTIMED, message=message) for item in wanted
+            ]
         return None
 
     def _precision(self) -> Verdict | None:
@@ -170,7 +162,9 @@ class _Case:
             return report
 
     def _correctness(self) -> Verdict | None:
-        return self._run(late=False)
+        with self._process() as process:
+            self._isolation = process.load()
+            return self._series(process, late=False)
 
     def _captured(self) -> Verdict | None:
         if self._report is None or self._report.error is None:
@@ -181,62 +175,192 @@ class _Case:
         return self._violated(missing_launch(self._job.candidate))
 
     def _late(self) -> Verdict | None:
-        if not planned(self._task, self._bench.device, late=True) or self._selected_smoke():
+        if not self._late_is_due() or self._remembered():
             return None
-        key = (self._task.digest, self._job.candidate_sha256)
-        if key in self._bench.late:
-            result, peak_bytes = self._bench.late[key]
-            self._results.append(result)
-            self._peak_memory_bytes = max(self._peak_memory_bytes or 0, peak_bytes or 0)
-            return None
-        ended = self._run(late=True)
+        with self._process() as process:
+            self._isolation = process.load()
+            return self._late_series(process)
+
+    def _late_is_due(self) -> bool:
+        return bool(planned(self._task, self._device, late=True)) and not self._selected_smoke()
+
+    def _remembered(self) -> bool:
+        """True where the late variations of this source were right before: their results are taken over."""
+        known = self._bench.late.get(self._late_key)
+        if known is None:
+            return False
+        results, peak_bytes = known
+        self._results += results
+        self._peak(peak_bytes)
+        return True
+
+    @property
+    def _late_key(self) -> tuple[str, str, str]:
+        return self._task.digest, self._job.candidate_sha256, self._device.name
+
+    def _late_series(self, process: CandidateProcess) -> Verdict | None:
+        before = len(self._results)
+        ended = self._series(process, late=True)
         if ended is None:
-            self._bench.late[key] = (self._results[-1], self._peak_memory_bytes)
+            self._bench.late[self._late_key] = (tuple(self._results[before:]), self._peak_memory_bytes)
         return ended
 
     def _selected_smoke(self) -> bool:
         return bool(set(self._job.workloads) & {workload["label"] for workload in self._task.smoke})
 
-    def _run(self, late: bool) -> Verdict | None:
-        """All series of one tier in one fresh process, in order, to the first failure."""
+    def _process(self, source: str = "") -> CandidateProcess:
+        """A fresh process for the candidate, or for another source, on the job's device."""
+        if self._device.times:
+            assert self._bench.running is not None
+            return self._bench.candidate(self._bench.running, self._job, self._device.name, source)
+        return self._bench.candidate(self._bench.interpreting, self._job, self._device.name, source)
+
+    def _series(self, process: CandidateProcess, late: bool) -> Verdict | None:
+        """All series of one tier, in order, to the first failure."""
         job = self._job
-        with self._bench.candidate(self._bench.interpreting, job) as process:
-            self._isolation = process.answer(b"R", job.limits.import_s, "confining the candidate").decode()
-            process.order({"do": "load", "path": process.path})
-            process.answer(b"L", job.limits.import_s, "importing solution.py")
-            runner = SeriesRunner(
-                self._task,
-                self._bench.device,
-                process,
-                derive(job.seed, "late" if late else "early"),
-                job.limits,
-                self._bench.progress,
-            )
-            for series in planned(self._task, self._bench.device, late):
-                if self._selected_smoke() and series.label not in job.workloads:
-                    continue
-                result = runner.run(series)
-                self._results.append(result)
-                self._peak_memory_bytes = max(self._peak_memory_bytes or 0, runner.peak_memory_bytes or 0)
-                if not result.status.acceptable:
-                    return self._end(result.status, result.message)
+        seed = derive(job.seed, "late" if late else "early")
+        runner = SeriesRunner(self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress)
+        for series in planned(self._task, self._device, late):
+            if self._selected_smoke() and series.label not in job.workloads:
+                continue
+            result = runner.run(series)
+            self._results.append(result)
+            self._peak(runner.peak_memory_bytes)
+            if not result.status.acceptable:
+                return self._end(result.status, result.message)
         return None
+
+    def _peak(self, peak_bytes: int | None) -> None:
+        if peak_bytes is not None:
+            self._peak_memory_bytes = max(self._peak_memory_bytes or 0, peak_bytes)
+
+    def _timed(self) -> Verdict | None:
+        """On a GPU: the late variations, then latencies, in one process, while nobody else times on this GPU."""
+        if not self._wanted:
+            return None
+        with self._lease():
+            return self._timed_alone()
+
+    def _lease(self) -> AbstractContextManager[float]:
+        assert self._device.uuid is not None
+        return lease.hold([self._device.uuid], self._bench.progress)
+
+    def _timed_alone(self) -> Verdict | None:
+        assert isinstance(self._device, CudaDevice)
+        failed: list[Verdict] = []
+
+        def late_first(process: CandidateProcess) -> bool:
+            if self._late_is_due() and not self._remembered():
+                ended = self._late_series(process)
+                failed.extend([ended] if ended else [])
+            return not failed
+
+        setting = Setting(
+            self._task, self._device, self._wanted, self._job.seed, self._job.limits, self._bench.progress
+        )
+        try:
+            baseline = self._baseline(setting)
+            compared = Comparison(setting, self._process, baseline, self._job.beat, self._job.kind is JobKind.CONFIRM)
+            outcome = compared.run(late_first)
+        except TaskFault:
+            self._bench.forget_baseline(self._job)
+            raise
+        if outcome is None:
+            return failed[0]
+        return self._take(outcome)
+
+    def _baseline(self, setting: Setting) -> Baseline | None:
+        source = self._job.baseline
+        if source is None:
+            return None
+        return self._bench.baseline(self._job, lambda: Baseline.start(lambda: self._process(source), setting))
+
+    def _take(self, outcome: Outcome) -> Verdict | None:
+        """Results of the registered workloads from what timing came to."""
+        self._peak(outcome.peak_memory_bytes)
+        self._notes += outcome.notes
+        if outcome.failed is not None:
+            status = VerdictStatus.NOISY if outcome.noisy else VerdictStatus.INCORRECT
+            checks = () if outcome.noisy else worst_of(outcome.checks[outcome.failed])
+            told = next((check.message or check.gate for check in checks if not check.passed), outcome.notes[-1:])
+            message = f"{outcome.failed}: {told}" if isinstance(told, str) else " ".join(told)
+            self._results.append(WorkloadResult(outcome.failed, status, checks, message=message))
+            return self._end(status, message)
+        self._outcome = outcome
+        for label, measurement in outcome.measured.items():
+            checks = worst_of(outcome.checks[label])
+            self._registered.append(
+                WorkloadResult(
+                    label,
+                    VerdictStatus.PASSED,
+                    checks,
+                    mean_ms=measurement.mean_ms,
+                    speedup=outcome.speedup(label),
+                    rel_norm=worst_norm(checks),
+                    measurement=measurement,
+                    baseline=outcome.baseline.get(label),
+                )
+            )
+        return None
+
+    def _device_clock(self) -> Verdict | None:
+        """The fourth clock: kernel durations by the profiler, where there is one."""
+        if not self._registered or not self._device.times:
+            return None
+        try:
+            with self._lease():
+                self._registered = [self._by_device(result) for result in self._registered]
+        except ProfileUnavailable as problem:
+            self._notes.append(f"no device clock: {problem}")
+        return None
+
+    def _by_device(self, result: WorkloadResult) -> WorkloadResult:
+        workload = next(item for item in self._wanted if item["label"] == result.label)
+        device_ms = device_clock_ms(
+            self._job.candidate, self._job.task.public["get_inputs.py"], workload, **self._under()
+        )
+        assert result.measurement is not None
+        return replace(result, measurement=replace(result.measurement, device_ms=device_ms))
+
+    def _profiled(self) -> Verdict | None:
+        """The profile of the first workload asked for; where there can be none, why."""
+        if not self._device.times:
+            self._notes.append(
+                "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
+            )
+            return None
+        generator = self._job.task.public["get_inputs.py"]
+        try:
+            with self._lease():
+                self._profile = profile_candidate(self._job.candidate, generator, self._wanted[0], **self._under())
+        except ProfileUnavailable as problem:
+            self._notes.append(f"no profile: {problem}; see the compile report")
+        return None
+
+    def _under(self) -> dict[str, Any]:
+        """What every run of the profiler is bound by."""
+        return {
+            "scratch_parent": tempfile.gettempdir(),
+            "limit_s": self._job.limits.compile_s,
+            "unsafe": self._job.unsafe_no_sandbox,
+        }
 
     def _acceptable(self) -> Verdict:
         self._results = [*self._registered, *self._results]
         compiled = f"compiles for {self._target}" if self._report else "nothing was compiled for a GPU"
         checked = "correct on the smoke workloads asked for" if self._selected_smoke() else "correct on every check"
-        message = f"{checked} that runs on a CPU, {compiled}; nothing was measured"
-        if self._job.kind is not JobKind.EVALUATE:
-            message = f"{compiled}; nothing ran"
-        return self._end(VerdictStatus.UNTIMED, message)
+        if not self._job.kind.judges:
+            return self._end(
+                VerdictStatus.UNTIMED,
+                f"{compiled}; nothing was judged" if self._profile else f"{compiled}; nothing ran",
+            )
+        if self._outcome is not None:
+            return self._end(VerdictStatus.PASSED, f"{checked}, measured on {self._device.describe()}")
+        where = "" if self._device.times else " that runs on a CPU"
+        return self._end(VerdictStatus.UNTIMED, f"{checked}{where}, {compiled}; nothing was measured")
 
     def _end(self, status: VerdictStatus, message: str, violations: tuple[Violation, ...] = ()) -> Verdict:
-        notes = []
-        if self._job.kind is JobKind.PROFILE:
-            notes.append(
-                "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
-            )
+        outcome = self._outcome if status is VerdictStatus.PASSED else None
         return Verdict(
             status=status,
             candidate_sha256=self._job.candidate_sha256,
@@ -246,12 +370,16 @@ class _Case:
             workloads=tuple(self._results),
             compile_report=self._report,
             peak_memory_bytes=self._peak_memory_bytes,
+            geomean_speedup=outcome.geomean_speedup() if outcome else None,
             seed_commitment=hashlib.sha256(self._job.seed.encode()).hexdigest(),
-            notes=tuple(notes),
+            notes=tuple(self._notes),
             seconds=dict(self._seconds),
+            baseline_sha256=source_sha256(self._job.baseline) if outcome and self._job.baseline else None,
+            drift=outcome.drift if outcome else None,
+            profile=self._profile,
         )
 
     def _environment(self) -> Environment:
         return describe_environment(
-            self._bench.device, self._target, self._isolation, self._bench.evaluator_digest, self._task.digest
+            self._device, self._target, self._isolation, self._bench.evaluator_digest, self._task.digest
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import math
 import os
 import shutil
 import socket
@@ -52,12 +54,23 @@ class CandidateProcess:
 
     def __exit__(self, *_: object) -> None:
         self.channel.close()
-        end_descendants(os.getpid(), keep=self._keep)
+        self.kill()
         try:
             os.waitpid(self.pid, os.WNOHANG)  # one that ended by itself is nobody else's to reap
         except ChildProcessError:
             pass  # reaped with the others
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def kill(self) -> None:
+        """End the process and all that it started, at once."""
+        end_descendants(os.getpid(), keep=self._keep)
+
+    def load(self) -> str:
+        """Let the process confine itself and import solution.py; how it was confined. Raises as answer() does."""
+        isolation = self.answer(b"R", self._limits.import_s, "confining the candidate").decode("ascii", "replace")
+        self.order({"do": "load", "path": self.path})
+        self.answer(b"L", self._limits.import_s, "importing solution.py")
+        return isolation
 
     def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send an order, with descriptors if given. A candidate that is gone is found out by the next answer()."""
@@ -101,19 +114,27 @@ def raised(payload: bytes, doing: str) -> CandidateFault:
         kinds, text, line = [str(kind) for kind in told["kinds"]], str(told["text"]), told["line"]
     except (ValueError, KeyError, TypeError):
         return CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
-    kind = kinds[0] if kinds else "an exception"
-    brief = f"{doing} raised {kind[:100]}" + (f" (solution.py line {line})" if isinstance(line, int) else "")
-    if kind == "TypeError" and text.startswith("run() must return torch.Tensor"):
-        return CandidateFault(VerdictStatus.INCORRECT, text)
-    return CandidateFault(_status(kinds, text), f"{brief}: {text}", brief=brief)
+    where = f" (solution.py line {line})" if isinstance(line, int) else ""
+    brief = f"{doing} raised {next((kind for kind in kinds if kind in _KNOWN), 'an exception')}{where}"
+    if kinds[:1] == ["TypeError"] and text.startswith(_NO_TENSOR):
+        return CandidateFault(VerdictStatus.INCORRECT, text, brief=_NO_TENSOR)
+    message = f"{doing} raised {kinds[0][:100] if kinds else 'an exception'}{where}: {text}"
+    return CandidateFault(_status(kinds, text), message, brief=brief)
+
+
+_NO_TENSOR = "run() must return torch.Tensor"
+_COMPILE_ERRORS = frozenset({"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"})
+_MEMORY_ERRORS = frozenset({"MemoryError", "OutOfMemoryError"})
+_KNOWN = _COMPILE_ERRORS | _MEMORY_ERRORS | {name for name in dir(builtins) if name.endswith(("Error", "Exit"))}
+"""Exceptions that a brief names: a candidate chooses the names of its own."""
 
 
 def _status(kinds: list[str], text: str) -> VerdictStatus:
     # PyTorch has no exception of its own for the CPU's memory.
     exhausted = "RuntimeError" in kinds and "DefaultCPUAllocator" in text
-    if exhausted or {"MemoryError", "OutOfMemoryError"} & set(kinds):
+    if exhausted or _MEMORY_ERRORS & set(kinds):
         return VerdictStatus.OUT_OF_MEMORY
-    if {"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"} & set(kinds):
+    if _COMPILE_ERRORS & set(kinds):
         return VerdictStatus.COMPILE_ERROR
     return VerdictStatus.ENDED_EARLY if "SystemExit" in kinds else VerdictStatus.RUNTIME_ERROR
 
@@ -124,7 +145,10 @@ def decode(payload: bytes) -> Any:
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is no number")
 
+    def finite(text: str) -> float:
+        return number if math.isfinite(number := float(text)) else refuse(text)
+
     try:
-        return json.loads(payload, parse_constant=refuse)
+        return json.loads(payload, parse_constant=refuse, parse_float=finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None

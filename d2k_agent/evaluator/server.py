@@ -21,7 +21,7 @@ from d2k_agent.contract.frames import read_frame, write_frame
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.evaluator import scratch
 from d2k_agent.evaluator.scratch import ScratchRoot
-from d2k_agent.isolation import become_subreaper, end_descendants, hide_process
+from d2k_agent.isolation import become_subreaper, end_descendants, gpu_devices, hide_process
 
 
 def main(evaluator_digest: str) -> None:
@@ -41,19 +41,19 @@ def main(evaluator_digest: str) -> None:
 
     interpreting = zygote.start(_prepare_interpreter)
     compiling = zygote.start(_prepare_compiler)
+    running = zygote.start(_prepare_runner) if gpu_devices() and torch.version.cuda else None
     hide_process()
     torch.set_num_threads(max(1, (os.cpu_count() or 2)))
     scratch.sweep(tempfile.gettempdir())
     root = scratch.ScratchRoot(tempfile.gettempdir())
     tempfile.tempdir = root.path  # after the forks: candidates have folders of their own
     _watch(jobs, root)
-    from d2k_agent.evaluator.devices import CpuDevice
-    from d2k_agent.evaluator.judge import Bench
+    from d2k_agent.evaluator.bench import Bench
 
     bench = Bench(
         interpreting,
         compiling,
-        CpuDevice(),
+        running,
         evaluator_digest,
         lambda text: write_frame(verdicts, b"P", text.encode()),
     )
@@ -75,8 +75,6 @@ def _answer(bench: Any, payload: bytes) -> tuple[tuple[bytes, bytes], bool]:
 
     try:
         job = from_data(EvaluatorJob, json.loads(payload))
-        if job.device not in ("auto", bench.device.name):
-            raise TaskFault(f"device {job.device} is not to be had: this version judges on the CPU; use --device cpu")
         return (b"V", json.dumps(to_data(judge(bench, job)), allow_nan=False).encode()), True
     except TaskFault as problem:
         return (b"T", str(problem).encode()), True
@@ -99,6 +97,16 @@ def _prepare_interpreter() -> Any:
 
     numerics.install()
     interpreting.prepare()
+    return candidate.serve_calls
+
+
+def _prepare_runner() -> Any:
+    """Imports of the zygote whose candidates run on a GPU. It must not touch CUDA: a forked context is of no use."""
+    os.environ.pop("TRITON_INTERPRET", None)
+    import triton  # noqa: F401
+
+    from d2k_agent.evaluator import candidate
+
     return candidate.serve_calls
 
 

@@ -6,7 +6,8 @@ A candidate that answers from a cache, only the first calls honestly, or from me
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,28 @@ def planned(task: LoadedTask, device: Device, late: bool) -> list[Series]:
     return series
 
 
+@dataclass
+class Budget:
+    """Seconds that a job may wait for calls, all of them together: what drawing and comparing take is ours."""
+
+    left_s: float
+
+    @contextmanager
+    def spending(self, limit_s: float) -> Iterator[float]:
+        """Yields the bound of one call. Raises CandidateFault where it is the budget that ran out."""
+        bound_s = min(limit_s, self.left_s)
+        began = time.monotonic()
+        try:
+            yield bound_s
+        except CandidateFault as fault:
+            if fault.status is VerdictStatus.TIMED_OUT and bound_s < limit_s:
+                told = "all calls of run() together took longer than a job may; make it faster on the smoke workloads"
+                raise CandidateFault(VerdictStatus.TIMED_OUT, told) from fault
+            raise
+        finally:
+            self.left_s = max(0.0, self.left_s - (time.monotonic() - began))
+
+
 class SeriesRunner:
     """Runs series in one candidate process and says what each came to."""
 
@@ -56,11 +79,12 @@ class SeriesRunner:
         process: CandidateProcess,
         seed: str,
         limits: Limits,
+        budget: Budget,
         progress: Callable[[str], None],
     ) -> None:
         self._task, self._device, self._process = task, device, process
         self._seed, self._limits, self._progress = seed, limits, progress
-        self._deadline = time.monotonic() + limits.job_s
+        self._budget = budget
         self._calls = Calls(task, process, limits)
 
     def run(self, series: Series) -> WorkloadResult:
@@ -79,8 +103,8 @@ class SeriesRunner:
                 else:
                     lent.refresh(arguments)
                 limit_s = self._limits.late_call_s if series.late else self._limits.call_s
-                limit_s = min(limit_s, max(0.0, self._deadline - time.monotonic()))
-                checks = self._calls.checked(series.label, series.workload, lent, expected, limit_s)
+                with self._budget.spending(limit_s) as left_s:
+                    checks = self._calls.checked(series.label, series.workload, lent, expected, left_s)
                 for check in checks:
                     keep_worst(worst, _after(check, call))
                 if not all(check.passed for check in checks):
@@ -142,6 +166,14 @@ def _result(series: Series, status: VerdictStatus, worst: dict[tuple[str, str], 
         rel_norm=worst_norm(checks),
         message=f"{series.label}: {failed[0].message or failed[0].gate}" if failed else f"{call + 1} calls",
     )
+
+
+def worst_of(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """Of each gate of each output one check: its first failure, else the value nearest its limit."""
+    worst: dict[tuple[str, str], Check] = {}
+    for check in checks:
+        keep_worst(worst, check)
+    return tuple(worst.values())
 
 
 def worst_norm(checks: Sequence[Check]) -> float | None:

@@ -38,7 +38,7 @@ class CpuDevice:
 
     name = "cpu"
     times = False
-    uuid = None
+    uuid: str | None = None
 
     def describe(self) -> str:
         """The processor in words."""

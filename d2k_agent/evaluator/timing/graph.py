@@ -73,7 +73,7 @@ def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
     if count.value:
         driver.call("cuGraphGetNodes", handle, nodes, ctypes.byref(count))
     names = []
-    for node in nodes:
+    for node in map(int, nodes):
         kind = ctypes.c_int()
         driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
         if kind.value == _KERNEL_NODE:

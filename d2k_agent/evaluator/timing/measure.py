@@ -1,0 +1,295 @@
+"""The supervisor's side of timing one workload in one process: draws, flags, its own clock, the audit, the outputs.
+
+Between timed segments new contents come to the same addresses and the outputs of the last segment are poisoned. After
+each, outputs of sets chosen then are compared with their references, and either the inputs are taken away at once, so
+that work put off until now cannot be done any more, or they are compared with what was lent.
+"""
+
+from __future__ import annotations
+
+import secrets
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+
+from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
+from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.checks.calls import Calls
+from d2k_agent.evaluator.devices import Lent
+from d2k_agent.evaluator.devices.cpu import SharedMemory
+from d2k_agent.evaluator.devices.cuda import CudaDevice
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.timing import policy as rules
+from d2k_agent.evaluator.timing.policy import TimingPolicy
+from d2k_agent.evaluator.timing.timed import CLAIM
+
+VERIFIED_SETS = 3
+"""Sets whose outputs are compared after a segment; which ones, nobody can know before."""
+HOT_SEGMENTS = 3
+
+
+class WrongAnswer(Exception):
+    """An output of the timed process is wrong: `checks` say which."""
+
+    def __init__(self, checks: list[Check]) -> None:
+        super().__init__("an output of timed work is wrong")
+        self.checks = checks
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One timed piece: calls, milliseconds claimed from inside, milliseconds by the supervisor's clock."""
+
+    calls: int
+    claim_ms: float
+    wall_ms: float
+
+    @property
+    def mean_ms(self) -> float:
+        """Milliseconds a call, as claimed."""
+        return self.claim_ms / self.calls
+
+
+@dataclass
+class Timed:
+    """What timing one workload came to. `suspicions` maps the names of checks to what they saw."""
+
+    measurement: Measurement
+    checks: list[Check]
+    suspicions: dict[str, str] = field(default_factory=dict)
+    spread: float = 0.0
+
+
+class WorkloadTimer:
+    """Times run() of one process on one workload. A context manager: the lent memory is given back at its end.
+
+    Every method raises CandidateFault where the process fails, and WrongAnswer.
+    """
+
+    def __init__(
+        self,
+        task: LoadedTask,
+        device: CudaDevice,
+        process: CandidateProcess,
+        workload: dict[str, Any],
+        seed: str,
+        limits: Limits,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._task, self._device, self._process, self._workload = task, device, process, workload
+        self._seed, self._limits, self._progress = seed, limits, progress
+        self._policy: TimingPolicy = rules.policy_of(task.hidden)
+        self._calls = Calls(task, process, limits)
+        self._draws = 0
+        self._sets: list[Lent] = []
+        self._flag = SharedMemory("flag", layout.ALIGNMENT)
+        self._loads: list[Any] = []
+        self.checks: list[Check] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._calls.attach([])
+        except CandidateFault:
+            self._process.kill()  # memory that a process has attached must not be freed
+        for lent in self._sets:
+            lent.close()
+        self._flag.close()
+        torch.cuda.empty_cache()
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The most bytes of tensors alive in the metered call."""
+        return self._calls.peak_memory_bytes
+
+    def prepare(self) -> None:
+        """Lend as many sets as the policy asks for, let the process compile and tune, and check one metered call."""
+        self._progress(f"checking {self._label}")
+        arguments = self._draw()
+        expected = self._task.expected(arguments)
+        headers = [layout.header_of(tensor) for tensor in expected]
+        tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
+        footprint = sum(tensor.nbytes for tensor in tensors) + sum(header.nbytes for header in headers)
+        self._sets.append(self._device.lend(arguments, headers))
+        for _ in range(rules.sets_for(footprint, self._device.l2_bytes) - 1):
+            self._sets.append(self._device.lend(self._draw(), headers))
+        self._calls.attach(self._sets)
+        self._ask({"do": "flag"}, b"A", self._flag.share()[1])
+        self._calls.warm_up(self._device, self._label)
+        self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
+
+    def measure(self, audited: bool = True) -> Timed:
+        """The latency. Without `audited` its audit is left out: the same process was audited before."""
+        self._loads.clear()
+        hot_ms = self._hot() if self._policy.graph and audited else None
+        suspicions = self._captured(len(self._sets)) if self._policy.graph else {}
+        self._progress(f"timing {self._label}")
+        self._segment(self._policy.warm_s)
+        segments = []
+        inspected = secrets.randbelow(self._policy.segments)
+        for number in range(self._policy.segments):
+            self._refresh()
+            segments.append(self._segment(self._policy.segment_s))
+            self._verify(segments[-1].calls, inspect=number == inspected)
+        calls = sum(segment.calls for segment in segments)
+        mean_ms = sum(segment.claim_ms for segment in segments) / calls
+        suspicions |= _wall_suspicion(segments)
+        audit_ms = None
+        if audited:
+            self._progress(f"auditing {self._label}")
+            audit_ms, slack_ms = self._audit(mean_ms)
+            if audit_ms > mean_ms * (1 + rules.AUDIT_TOLERANCE) + slack_ms:
+                suspicions["timing.audit"] = (
+                    f"timed work differs from audited work on {self._label}: {audit_ms:.6g} ms a call when every step "
+                    f"is checked, {mean_ms:.6g} ms claimed"
+                )
+        each = [segment.mean_ms for segment in segments]
+        measurement = Measurement(
+            mean_ms=mean_ms,
+            calls=calls,
+            batches=len(segments),
+            outside_ms=sum(segment.wall_ms for segment in segments) / calls,
+            policy=self._policy.id,
+            audit_ms=audit_ms,
+            hot_ms=hot_ms,
+            sets=len(self._sets),
+            sm_mhz=_median([load.sm_mhz for load in self._loads]),
+            power_w=_median([load.power_w for load in self._loads]),
+        )
+        return Timed(measurement, self.checks, suspicions, (max(each) - min(each)) / statistics.median(each))
+
+    @property
+    def _label(self) -> str:
+        return str(self._workload["label"])
+
+    def _draw(self) -> list[Any]:
+        self._draws += 1
+        seed = derive(self._seed, self._label, "timed", self._draws)
+        return self._task.arguments(self._workload, seed, self._device.name)
+
+    def _ask(self, request: dict[str, Any], expected: bytes, descriptors: list[int] | None = None) -> bytes:
+        self._process.order(request, descriptors or [])
+        return self._process.answer(expected, self._limits.gpu_call_s, f"run() on {self._label}")
+
+    def _claim(self, payload: bytes) -> tuple[int, float]:
+        calls, claim_ms = CLAIM.unpack(payload) if len(payload) == CLAIM.size else (0, 0.0)
+        if calls < 1 or not 0 < claim_ms < 1e9:
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"timing {self._label} answered out of protocol")
+        return calls, claim_ms
+
+    def _refresh(self, most: int = VERIFIED_SETS * 3) -> None:
+        """New contents for all sets, or for `most` of them chosen at random where there are more; poisoned outputs."""
+        for index in self._choose(len(self._sets), most):
+            self._sets[index].refresh(self._draw())
+        self._ask({"do": "poison"}, b"A")
+        torch.cuda.synchronize()
+
+    def _segment(self, seconds: float) -> Segment:
+        """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
+        return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
+
+    def _batch(self, seconds: float) -> Segment:
+        self._flag.contents[0] = 0
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        self._process.order({"do": "batch"})
+        time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
+        self._loads.append(self._device.gpu.load())
+        self._flag.contents[0] = 1
+        payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
+        wall_ms = 1e3 * (time.perf_counter() - began)
+        return Segment(*self._claim(payload), wall_ms)
+
+    def _replayed(self, seconds: float, times: int | None = None) -> Segment:
+        if times is None:
+            times = 1
+            while (probe := self._replayed(seconds, times)).wall_ms < 20:
+                times *= 2
+            times = max(1, round(1e3 * seconds * times / probe.wall_ms))
+        began = time.perf_counter()
+        self._process.order({"do": "replay", "times": times})
+        payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
+        wall_ms = 1e3 * (time.perf_counter() - began)
+        self._loads.append(self._device.gpu.load())
+        return Segment(*self._claim(payload), wall_ms)
+
+    def _captured(self, sets: int) -> dict[str, str]:
+        told = self._ask({"do": "capture", "calls": rules.graph_calls(sets), "sets": sets}, b"A")
+        text = told.decode("utf-8", "replace")[:400].replace("\n", "; ")
+        return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {text}"} if text else {}
+
+    def _hot(self) -> float:
+        """Milliseconds a call with one set, all of it in the cache that fits."""
+        self._captured(1)
+        self._segment(self._policy.warm_s)
+        segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
+        return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
+
+    def _verify(self, calls: int, inspect: bool) -> None:
+        """Compare what the last calls left on sets chosen now with their references."""
+        if inspect:
+            self._accept([check for lent in self._sets for check in self._calls.unchanged(lent)])
+        else:
+            for lent in self._sets:
+                lent.withdraw()
+            torch.cuda.synchronize()
+        visited = min(calls, len(self._sets))
+        for back in self._choose(visited, VERIFIED_SETS):
+            index = (calls - 1 - back) % len(self._sets)
+            lent = self._sets[index]
+            self._accept(self._calls.given(index, lent, self._task.expected(lent.arguments), self._limits.gpu_call_s))
+        if not inspect:
+            for lent in self._sets:
+                lent.refresh(lent.arguments)
+
+    def _audit(self, mean_ms: float) -> tuple[float, float]:
+        """Median milliseconds a call over steps in lockstep, and what a step's round trip may add to a call."""
+        a_graph = rules.graph_calls(len(self._sets))
+        calls = rules.calls_a_step(mean_ms)
+        order: dict[str, Any] = {"do": "steps", "calls": calls}
+        if self._policy.graph:
+            times = -(-calls // a_graph)
+            calls, order = times * a_graph, {"do": "replay", "times": times}
+        verified = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS))
+        each = []
+        for step in range(rules.AUDIT_STEPS):
+            self._refresh()
+            began = time.perf_counter()
+            payload = self._ask(order, b"B")
+            each.append(1e3 * (time.perf_counter() - began) / calls)
+            self._claim(payload)
+            if step in verified:
+                self._verify(calls, inspect=False)
+        return statistics.median(each), rules.AUDIT_STEP_MS / calls
+
+    def _choose(self, population: int, most: int) -> list[int]:
+        indices = list(range(population))
+        return indices if population <= most else secrets.SystemRandom().sample(indices, most)
+
+    def _accept(self, checks: list[Check]) -> None:
+        self.checks += checks
+        if not all(check.passed for check in checks):
+            raise WrongAnswer(checks)
+
+
+def _wall_suspicion(segments: list[Segment]) -> dict[str, str]:
+    """Does the claim fall short of the outside clock, or go beyond it, even in the best segment?"""
+    gaps = [segment.wall_ms / segment.claim_ms - 1 for segment in segments]
+    best = min(gaps, key=abs)
+    if abs(best) <= rules.WALL_TOLERANCE:
+        return {}
+    side = "shorter" if best > 0 else "longer"
+    return {"timing.wall": f"the claimed time is {abs(best):.1%} {side} than the supervisor's own clock saw"}
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

@@ -1,0 +1,74 @@
+"""Timing policies: what a measurement's id stands for. Candidate, baseline and reference are timed under one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+MOST_SETS, LEAST_SETS = 4096, 24
+MOST_SET_BYTES = 4 << 30
+GRAPH_CALLS = 2000
+
+
+@dataclass(frozen=True)
+class TimingPolicy:
+    """How calls are timed. Seconds are wall-clock seconds.
+
+    id          clock, mode and state of the caches, as reports print it
+    graph       calls are captured into a CUDA graph and replayed; else they are launched from Python, two ahead
+    warm_s      timed work that is thrown away first, while clocks settle
+    segments    pieces that are timed from inside and from outside, `segment_s` seconds each at least
+    """
+
+    id: str
+    graph: bool
+    warm_s: float
+    segments: int
+    segment_s: float
+
+
+EVENTS_BATCH = TimingPolicy("events_batch", graph=False, warm_s=1.0, segments=3, segment_s=1.0)
+"""Kernels above 100 us: batches of a second and more over rotating sets, the first second dropped."""
+GRAPH_ROTATING = TimingPolicy("graph_rotating", graph=True, warm_s=0.4, segments=5, segment_s=0.2)
+"""Short kernels: replays of a graph of about 2,000 calls over rotating sets, so that the L2 cache is cold."""
+GRAPH_HOT = "graph_hot"
+"""The same graph over one set, reported beside GRAPH_ROTATING: the published protocol's cache state."""
+
+POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
+"""By the mode that a task names in hidden/workloads.json ("timing": {"mode": ...}); batch where it names none."""
+
+WALL_TOLERANCE = 0.01
+"""A claim may fall short of the outside clock by this fraction in the best segment: more is a lie or a fault."""
+AUDIT_TOLERANCE = 0.03
+AUDIT_STEP_MS = 0.05
+"""Audited steps may be slower than the headline by the fraction plus this much a step."""
+AUDIT_STEPS = 10
+LEAST_STEP_MS = 5.0
+NOISE = 0.03
+"""Segments of one process that differ by more than this fraction are noisy: measured again, then reported as such."""
+
+
+def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
+    """The policy that a task's hidden data asks for."""
+    return POLICIES[hidden.get("timing", {}).get("mode", "batch")]
+
+
+def sets_for(footprint_bytes: int, l2_bytes: int) -> int:
+    """How many sets of inputs and outputs calls rotate over, given one set's bytes and the L2 cache's.
+
+    Twice the cache is touched between two visits of a set, and at least 24 allocations average out where memory lies;
+    large sets are as many as fit into 4 GiB, at least one.
+    """
+    wanted = max(LEAST_SETS, math.ceil(2 * l2_bytes / max(1, footprint_bytes)))
+    return max(1, min(wanted, MOST_SETS, MOST_SET_BYTES // max(1, footprint_bytes)))
+
+
+def graph_calls(sets: int) -> int:
+    """Calls in a graph: about 2,000, each set visited equally often."""
+    return sets * max(1, round(GRAPH_CALLS / sets))
+
+
+def calls_a_step(mean_ms: float) -> int:
+    """Calls in one audited step, so that it lasts 5 ms or more."""
+    return max(1, math.ceil(LEAST_STEP_MS / mean_ms))

@@ -1,0 +1,269 @@
+"""Candidate and baseline in one session: A B B A, drift, speedups.
+
+The baseline stays up in a process of its own, at rest while a candidate is timed. A candidate's process ends before the
+baseline is timed again, so that nothing it left behind can slow the baseline down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus, Violation
+from d2k_agent.evaluator.devices.cuda import CudaDevice
+from d2k_agent.evaluator.faults import CandidateFault, TaskFault
+from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer, WrongAnswer
+from d2k_agent.evaluator.timing.policy import NOISE
+
+MOST_DRIFT = 0.02
+"""A baseline that moved by more than this fraction during a session voids the session's ratios."""
+
+Start = Callable[[], CandidateProcess]
+"""A fresh process of one source, not entered yet."""
+
+
+@dataclass
+class Outcome:
+    """What timing one candidate came to, per workload label.
+
+    `failed` is the label of the workload that failed with `checks` of it wrong, or that was `noisy`; nothing is
+    measured then.
+    """
+
+    measured: dict[str, Measurement] = field(default_factory=dict)
+    checks: dict[str, list[Check]] = field(default_factory=dict)
+    baseline: dict[str, Measurement] = field(default_factory=dict)
+    failed: str | None = None
+    noisy: str | None = None
+    drift: float | None = None
+    notes: list[str] = field(default_factory=list)
+    peak_memory_bytes: int | None = None
+
+    @property
+    def ratios_hold(self) -> bool:
+        """False where the baseline moved too much for a speedup to mean anything."""
+        return self.drift is None or self.drift <= MOST_DRIFT
+
+    def speedup(self, label: str) -> float | None:
+        """The baseline's latency over the candidate's; None where there is none or it is void."""
+        if label not in self.baseline or not self.ratios_hold:
+            return None
+        return self.baseline[label].mean_ms / self.measured[label].mean_ms
+
+    def geomean_speedup(self) -> float | None:
+        """The geometric mean over all workloads; None where one has no speedup."""
+        return geomean([self.speedup(label) for label in self.measured])
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is timed with what. `seed` is the job's own; `progress` is told what is being done."""
+
+    task: LoadedTask
+    device: CudaDevice
+    workloads: Sequence[dict[str, Any]]
+    seed: str
+    limits: Limits
+    progress: Callable[[str], None]
+
+    def timer(self, process: CandidateProcess, workload: dict[str, Any], *purpose: object) -> WorkloadTimer:
+        """A timer of one workload with draws of its own."""
+        seed = derive(self.seed, *purpose)
+        return WorkloadTimer(self.task, self.device, process, workload, seed, self.limits, self.progress)
+
+
+class Baseline:
+    """A task's baseline, loaded once and at rest between measurements."""
+
+    def __init__(self, process: CandidateProcess) -> None:
+        self._process = process
+        self.latest: dict[str, Measurement] = {}
+
+    @classmethod
+    def start(cls, start: Start, setting: Setting) -> Self:
+        """Load it. Raises TaskFault where it fails: the task's author wrote it."""
+        setting.progress("starting the baseline")
+        process = start().__enter__()
+        try:
+            process.load()
+        except CandidateFault as fault:
+            process.__exit__()
+            raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        """Its process, which must outlive candidates."""
+        return self._process.pid
+
+    def measure(self, setting: Setting) -> dict[str, Measurement]:
+        """Its latencies now, kept as the latest ones. Raises TaskFault where it is wrong or fails."""
+        setting.progress("timing the baseline")
+        try:
+            for workload in setting.workloads:
+                with setting.timer(self._process, workload, "baseline") as timer:
+                    timer.prepare()
+                    self.latest[workload["label"]] = timer.measure(audited=False).measurement
+        except CandidateFault as fault:
+            raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
+        except WrongAnswer as wrong:
+            failed = next(check for check in wrong.checks if not check.passed)
+            raise TaskFault(f"task {setting.task.slug}: baseline.py is wrong: {failed.message}") from wrong
+        return dict(self.latest)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.__exit__()
+
+
+class Comparison:
+    """Times one candidate against the baseline, if there is one.
+
+    `beat` is the speedup above which the candidate is measured A B B A (None: in any case).
+    """
+
+    def __init__(
+        self, setting: Setting, start: Start, baseline: Baseline | None, beat: float | None, confirming: bool
+    ) -> None:
+        self._setting, self._start, self._baseline = setting, start, baseline
+        self._beat, self._confirming = beat, confirming
+
+    def run(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
+        """The outcome. `before_timing` is given the loaded process first; where it says False nothing is timed.
+
+        Raises CandidateFault: its violations name the clock that the claim does not agree with.
+        """
+        outcome = self._once(before_timing)
+        if outcome is None or outcome.ratios_hold or outcome.failed:
+            return outcome
+        self._setting.progress(f"the baseline moved by {outcome.drift:.1%}; measuring again")
+        again = self._once(lambda _: True)
+        assert again is not None and again.drift is not None
+        if not again.ratios_hold:
+            again.notes.append(
+                f"the baseline moved by {again.drift:.1%} while this candidate was measured, twice: there is no "
+                "speedup; see what else uses the GPU, then submit again"
+            )
+        return again
+
+    def _once(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
+        setting, baseline = self._setting, self._baseline
+        labels = {workload["label"] for workload in setting.workloads}
+        outcome = Outcome()
+        if baseline is not None:
+            known = baseline.latest if labels <= set(baseline.latest) else baseline.measure(setting)
+            outcome.baseline = {label: known[label] for label in labels}
+        with self._start() as process:
+            process.load()
+            if not before_timing(process):
+                return None
+            for workload in setting.workloads:
+                if not self._time(process, workload, outcome):
+                    return outcome
+            if not self._careful(outcome):
+                return outcome
+            for workload in setting.workloads:
+                if not self._time_again(process, workload, outcome):
+                    return outcome
+        if baseline is not None:
+            after = baseline.measure(setting)
+            outcome.drift = max(abs(after[label].mean_ms / outcome.baseline[label].mean_ms - 1) for label in labels)
+            outcome.baseline = {label: together(outcome.baseline[label], after[label]) for label in labels}
+        return outcome
+
+    def _careful(self, outcome: Outcome) -> bool:
+        speedup = outcome.geomean_speedup()
+        return self._confirming or self._beat is None or (speedup is not None and speedup > self._beat)
+
+    def _time(self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome) -> bool:
+        """Time one workload; what is suspicious is timed again in a fresh process, and must repeat to count."""
+        timed = self._attempt(process, workload, outcome, "candidate")
+        if timed is not None and timed.suspicions:
+            with self._start() as fresh:
+                fresh.load()
+                again = self._attempt(fresh, workload, outcome, "suspicion")
+            if again is not None:
+                _repeated(timed.suspicions, again.suspicions)
+                outcome.notes.append(f"{workload['label']} was timed again: {'; '.join(timed.suspicions.values())}")
+            timed = again
+        if timed is None:
+            return False
+        outcome.measured[workload["label"]] = timed.measurement
+        return True
+
+    def _time_again(self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome) -> bool:
+        label = workload["label"]
+        timed = self._attempt(process, workload, outcome, "again", audited=False)
+        if timed is None:
+            return False
+        outcome.measured[label] = together(outcome.measured[label], timed.measurement)
+        return True
+
+    def _attempt(
+        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str, audited: bool = True
+    ) -> Timed | None:
+        """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
+        label = workload["label"]
+        with self._setting.timer(process, workload, purpose) as timer:
+            try:
+                timer.prepare()
+                timed = timer.measure(audited)
+                if timed.spread > NOISE and not timed.suspicions:
+                    timed = timer.measure(audited)
+            except WrongAnswer:
+                outcome.failed = label
+                return None
+            finally:
+                outcome.checks.setdefault(label, []).extend(timer.checks)
+                peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
+                outcome.peak_memory_bytes = max(peaks, default=None)
+        if timed.spread > NOISE and not timed.suspicions:
+            outcome.failed = outcome.noisy = label
+            outcome.notes.append(f"{label}: timed segments differ by {timed.spread:.1%}, twice")
+            return None
+        return timed
+
+
+def _repeated(first: Mapping[str, str], second: Mapping[str, str]) -> None:
+    """Raises CandidateFault where a suspicion came up in two processes."""
+    violations = tuple(Violation(name, text) for name, text in second.items() if name in first)
+    if violations:
+        told = f"{violations[0].message}, in two processes: what is timed must be the whole work of run()"
+        raise CandidateFault(VerdictStatus.RULE_VIOLATION, told, violations)
+
+
+def together(one: Measurement, other: Measurement) -> Measurement:
+    """Two measurements of one thing as one: over all calls of both."""
+    calls = one.calls + other.calls
+
+    def mean(first: float, second: float) -> float:
+        return (first * one.calls + second * other.calls) / calls
+
+    def known(first: float | None, second: float | None) -> float | None:
+        return first if second is None else second if first is None else (first + second) / 2
+
+    return Measurement(
+        mean_ms=mean(one.mean_ms, other.mean_ms),
+        calls=calls,
+        batches=one.batches + other.batches,
+        outside_ms=mean(one.outside_ms, other.outside_ms),
+        policy=one.policy,
+        audit_ms=known(one.audit_ms, other.audit_ms),
+        device_ms=known(one.device_ms, other.device_ms),
+        hot_ms=known(one.hot_ms, other.hot_ms),
+        sets=one.sets,
+        sm_mhz=known(one.sm_mhz, other.sm_mhz),
+        power_w=known(one.power_w, other.power_w),
+    )
+
+
+def geomean(values: Sequence[float | None]) -> float | None:
+    """The geometric mean; None for no values, or where one is None."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    return math.exp(sum(map(math.log, known)) / len(known))
