@@ -1,4 +1,4 @@
-"""From the counters of every launch to a line a kernel: time share, throughputs, occupancy and its limiter, main stall."""
+"""From the counters of every launch to a line a kernel: time share, throughputs, occupancy limiter, main stall."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from collections.abc import Iterable, Sequence
 from d2k_agent.contract.profile import KernelProfile, Profile
 from d2k_agent.evaluator.profiling import metrics
 from d2k_agent.evaluator.profiling.table import Launch
+from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
 MAX_NAME_CHARS = 200
 
 
 def digest(launches: Sequence[Launch], workload: str, tool: str, notes: Iterable[str] = ()) -> Profile:
-    """The profile of one call of run(), its kernels by share of the time. Needs a launch with a duration."""
-    timed = [launch for launch in launches if (value(launch, metrics.DURATION) or 0.0) > 0]
+    """The profile of one call of run(), its kernels by share of the time.
+
+    Raises ProfileUnavailable where no launch has a duration.
+    """
+    timed = [launch for launch in launches if _weight(launch) > 0]
+    if not timed:
+        raise ProfileUnavailable("the profiler reported kernels without their durations; try again")
     told = list(notes)
     if len(timed) < len(launches):
         told.append(f"{len(launches) - len(timed)} launch(es) without a duration were left out")

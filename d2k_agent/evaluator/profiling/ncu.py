@@ -127,10 +127,11 @@ def run(argv: Sequence[str], given: bytes, environment: Mapping[str, str], folde
 
 
 @functools.cache
-def describe_tool(ncu: str) -> str:
-    """The profiler's name and, where it tells, its version."""
+def describe_tool(ncu: str, path: str) -> str:
+    """The profiler's name and, where it tells, its version; `path` is the PATH to ask it with."""
+    argv = [ncu, "--version"]
     try:
-        told = subprocess.run([ncu, "--version"], capture_output=True, text=True, timeout=20, check=False, env={})
+        told = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False, env={"PATH": path})
     except (OSError, subprocess.TimeoutExpired):
         return "ncu"
     found = re.search(r"Version (\d+(?:\.\d+)+)", told.stdout)

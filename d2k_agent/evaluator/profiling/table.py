@@ -1,7 +1,7 @@
-"""Nsight Compute's CSV as launches with numbers in base units: raw page (a row a launch) and details page (a row a value).
+"""Nsight Compute's CSV as launches with numbers in base units.
 
-Its output mixes messages with the table, separates thousands by commas and, on the details page, scales units row by
-row.
+Reads the raw page (a row a launch, units in the second row) and the details page (a row a value). Its output mixes
+messages with the table, separates thousands by commas and, on the details page, scales units row by row.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _launch(cells: dict[str, str]) -> Launch:
 
 def _function(name: str) -> str:
     """A kernel's name without the types of its parameters."""
-    return name.split("(")[0].strip() or name
+    return name.partition("(")[0].strip() or name
 
 
 def _shape(text: str) -> tuple[int, ...]:

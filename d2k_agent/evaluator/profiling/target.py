@@ -23,7 +23,7 @@ READY, PROFILED = "d2k_ready", "d2k_run"
 """NVTX ranges: around the kernel of our own, and around the call of run() that is profiled."""
 
 # Frames of the report.
-NO_DEVICE, REFUSED, CONFINED, BROKEN_TASK = b"N", b"X", b"R", b"T"
+UNABLE, REFUSED, CONFINED, BROKEN_TASK = b"N", b"X", b"R", b"T"
 STAGE, RAISED, DONE = b"S", b"E", b"D"
 
 LOADING, WARMING, PROFILING = "importing solution.py", "calling run() to warm up", "the profiled call of run()"
@@ -45,7 +45,7 @@ def main(data: bytes) -> None:
     try:
         _start(device)
     except Exception as problem:  # noqa: BLE001 - before the candidate: whatever CUDA raises is the machine's
-        tell(NO_DEVICE, f"{type(problem).__name__}: {str(problem)[:MAX_ERROR_CHARS]}")
+        tell(UNABLE, f"CUDA does not start under the profiler; it needs a GPU ({_words(problem)})")
         return
     try:
         measures = enter(order)
@@ -55,8 +55,11 @@ def main(data: bytes) -> None:
     tell(CONFINED, "+".join(measures))
     try:
         arguments = _arguments(order, device)
-    except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
-        tell(BROKEN_TASK, f"get_inputs.py raised {type(problem).__name__}: {str(problem)[:MAX_ERROR_CHARS]}")
+    except torch.OutOfMemoryError as problem:
+        tell(UNABLE, f"the GPU has no room for the inputs of this workload ({_words(problem)}); free some memory")
+        return
+    except (Exception, SystemExit) as problem:  # noqa: BLE001 - the task's author wrote it: its failures are the task's
+        tell(BROKEN_TASK, f"get_inputs.py raised {_words(problem)}")
         return
     try:
         _run(order, device, arguments, lambda stage: tell(STAGE, stage))
@@ -102,6 +105,10 @@ def _run(order: dict[str, Any], device: str, arguments: list[Any], stage: Callab
     run(*arguments)
     _synchronise(device)
     torch.cuda.nvtx.range_pop()
+
+
+def _words(problem: BaseException) -> str:
+    return f"{type(problem).__name__}: {str(problem)[:MAX_ERROR_CHARS]}"
 
 
 def _synchronise(device: str) -> None:

@@ -1,0 +1,177 @@
+"""A candidate under a stand-in for ncu: the real target process on a CPU, confined, and every way it can go wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.contract import Profile, VerdictStatus
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling.metrics import TENSOR
+from d2k_agent.isolation import descendants
+from tests.evaluator.profiling.fakes import CASES, GENERATOR, WORKLOAD, environment, runs_target, table
+
+HONEST = "def run(x):\n    return x * 2\n"
+NOT_OURS = {"TRITON_INTERPRET": "1", "SECRET": "CANARY"}
+
+
+def profiled(tmp_path: Path, script: str | Path, source: str = HONEST, **changes: Any) -> Profile:
+    given = {"generator": GENERATOR, "workload": WORKLOAD, "limit_s": 60.0, "unsafe": False}
+    return profile_candidate(
+        source,
+        scratch_parent=str(tmp_path),
+        environment=environment(tmp_path, script, **NOT_OURS),
+        **{**given, "device": "cpu", **changes},
+    )
+
+
+def without(tmp_path: Path, script: str | Path, source: str = HONEST, **changes: Any) -> str:
+    """The sentence for want of a profile; nothing is left behind."""
+    before = set(descendants(os.getpid()))
+    with pytest.raises(ProfileUnavailable) as caught:
+        profiled(tmp_path, script, source, **changes)
+    assert set(descendants(os.getpid())) == before
+    assert not list(tmp_path.glob("ncu-*"))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+INSIDE = f"""
+import os
+import sys
+
+calls = []
+
+
+def run(x):
+    calls.append(x)
+    assert tuple(x.shape) == (64,) and x.device.type == "cpu"
+    assert not {{"TRITON_INTERPRET", "SECRET"}} & set(os.environ)
+    assert sys.stdin.read() == ""
+    print('"0","forged"')
+    os.write(2, b"==ERROR== ERR_NVGPUCTRPERM")
+    open(os.path.join(os.getcwd(), "mine"), "w").close()
+    try:
+        open({str(CASES / "D03_expected.json")!r})
+    except PermissionError:
+        assert len(calls) <= 4
+        return x
+    raise AssertionError("not confined")
+"""
+
+
+def test_the_candidate_runs_confined_and_unheard_and_the_table_becomes_a_profile(tmp_path: Path) -> None:
+    script = runs_target(tmp_path, table("d2k_ready").replace('"mm"', '"ours"') + _later(table("d2k_run")))
+    profile = profiled(tmp_path, script, INSIDE)
+    assert (profile.workload, profile.tool, profile.notes) == ("small", "ncu 2025.3.1.0", ())
+    assert [(kernel.name, kernel.launches) for kernel in profile.kernels] == [("mm", 2)]
+    assert not list(tmp_path.glob("ncu-*"))
+
+
+def _later(text: str) -> str:
+    """The rows of a table with ids that come after another's."""
+    return "".join(
+        line.replace('"0",', '"7",', 1).replace('"1",', '"8",', 1)
+        for line in text.splitlines(keepends=True)
+        if line.startswith(('"0",', '"1",'))
+    )
+
+
+def test_the_device_clock_is_the_sum_of_the_kernels(tmp_path: Path) -> None:
+    script = runs_target(tmp_path, table("d2k_run"))
+    clock = device_clock_ms(
+        HONEST,
+        GENERATOR,
+        WORKLOAD,
+        scratch_parent=str(tmp_path),
+        limit_s=60.0,
+        unsafe=True,
+        environment=environment(tmp_path, script),
+        device="cpu",
+    )
+    assert clock == pytest.approx(0.393536)
+
+
+def test_what_the_candidate_raises_is_its_own_fault(tmp_path: Path) -> None:
+    source = "def run(x):\n    return x.nothing\n"
+    with pytest.raises(CandidateFault, match=r"warm up raised AttributeError \(solution.py line 2\)") as caught:
+        profiled(tmp_path, runs_target(tmp_path, table("d2k_ready")), source)
+    assert caught.value.status is VerdictStatus.RUNTIME_ERROR
+    assert not list(tmp_path.glob("ncu-*"))
+
+
+def test_counters_kept_to_administrators_are_one_sentence(tmp_path: Path) -> None:
+    """Case D01: the program runs to its end, and the exit status is 0."""
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in without(tmp_path, CASES / "D01_fake_ncu_noperm.sh")
+
+
+def test_no_profiler_is_said(tmp_path: Path) -> None:
+    """Case D02a."""
+    with pytest.raises(ProfileUnavailable, match=r"not found on the PATH.*install it"):
+        profile_candidate(
+            HONEST, GENERATOR, WORKLOAD, scratch_parent=str(tmp_path), limit_s=5.0, unsafe=False, environment={}
+        )
+
+
+def test_a_profiler_that_hangs_is_ended(tmp_path: Path) -> None:
+    """Case D02b."""
+    said = without(tmp_path, CASES / "D02_fake_ncu_hang.sh", limit_s=1.0)
+    assert "within 1 s, before the candidate began" in said
+    assert "try again" in said
+
+
+def test_a_profiler_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    """Case D04, with 138 trial launches that a target of ours does not have in its range."""
+    script = f"#!/bin/sh\nexec env FAKE_NCU_SECONDS=60 {sys.executable} {CASES / 'D04_fake_ncu_autotune.py'}\n"
+    assert "within 2 s" in without(tmp_path, script, limit_s=2.0)
+
+
+def test_no_kernels_is_no_empty_success(tmp_path: Path) -> None:
+    """Case D03c."""
+    said = without(tmp_path, runs_target(tmp_path, (CASES / "D03c_no_kernels.txt").read_text()))
+    assert "no kernels were profiled" in said
+    assert "child processes are not followed" in said
+
+
+def test_kernels_that_the_candidate_has_interpreted_are_none(tmp_path: Path) -> None:
+    """Case D07: the switch is not inherited, and a candidate that sets it itself launches nothing."""
+    source = (CASES / "D07_interpreter_switch.py").read_text()
+    said = without(tmp_path, runs_target(tmp_path, table("d2k_ready")), source)
+    assert "run() launched none on the GPU" in said
+
+
+def test_a_counter_that_this_gpu_does_not_have_is_left_out(tmp_path: Path) -> None:
+    refuse = f'case "$options" in *{TENSOR}*) echo "==ERROR== Failed to find metric {TENSOR}"; exit 1 ;; esac'
+    profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), refuse))
+    assert profile.kernels[0].sm_percent is not None
+    assert profile.notes == ("1 counter(s) are not known for this GPU: what they say is left out",)
+
+
+def test_no_gpu_is_said(tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    said = without(tmp_path, runs_target(tmp_path, ""), device="cuda")
+    assert "it needs a GPU" in said
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_kernel_is_profiled_and_its_clock_agrees(tmp_path: Path) -> None:
+    from tests.evaluator.scaling import HONEST as SCALING
+    from tests.evaluator.scaling import task
+
+    generator, workload = task().public["get_inputs.py"], {"label": "large", "n": 1 << 26}
+    given: dict[str, Any] = {"scratch_parent": str(tmp_path), "limit_s": 120.0, "unsafe": False}
+    profile = profile_candidate(SCALING, generator, workload, **given)
+    (kernel,) = profile.kernels
+    assert (kernel.name, kernel.launches) == ("_scale", 1)
+    assert kernel.dram_percent is not None and kernel.dram_percent > 20
+    assert kernel.occupancy_limiter and kernel.main_stall
+    clock = device_clock_ms(SCALING, generator, workload, **given)
+    assert clock == pytest.approx(profile.duration_us / 1e3, rel=0.3)
