@@ -113,14 +113,15 @@ TENSOR_FILLS = frozenset(["zero_", "fill_", "copy_"])
 TENSOR = TENSOR_QUERIES | TENSOR_VIEWS | TENSOR_ALLOCATION | TENSOR_FILLS
 """Attributes of tensors that are glue. `.to` is looked at closer: a device yes, a dtype no."""
 
-BUILTINS = frozenset(
+EXCEPTIONS = frozenset(
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
+)
+BUILTINS = EXCEPTIONS | frozenset(
     "abs all any ascii bin bool bytes callable complex dict divmod enumerate filter float format frozenset getattr"
     " hasattr hash hex id int isinstance issubclass iter len list map max min next object oct ord chr pow print"
     " property"
     " range repr reversed round set setattr delattr slice sorted staticmethod classmethod str sum super tuple type zip"
     " Ellipsis NotImplemented True False None __name__ __doc__ __debug__".split()
-) | frozenset(
-    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
 )
 """Built-in names. getattr, setattr and delattr count as the attribute they name."""
 

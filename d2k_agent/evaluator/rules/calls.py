@@ -48,6 +48,9 @@ class Calls(Expressions):
         if by_name:
             return self._named_attribute(node, callee.path, arguments)
         self.program.emit(facts.Call(node.lineno, False, callee, arguments, keywords))
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+            for given in (*arguments, *(value for _, value in keywords)):
+                self.program.emit(facts.MadeText(node.lineno, False, given))
         if callee.kind is Kind.LAUNCHER or (isinstance(node.func, ast.Subscript) and callee.kind is Kind.UNKNOWN):
             self.program.now.launching.add(self.owner)
             return HOST if callee.kind is Kind.LAUNCHER else UNKNOWN

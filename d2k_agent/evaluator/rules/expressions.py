@@ -74,7 +74,7 @@ class Expressions:
         return HOST
 
     def _formattedvalue(self, node: ast.FormattedValue) -> Value:
-        self.value(node.value)
+        self.program.emit(facts.MadeText(node.lineno, False, self.value(node.value)))
         self.value(node.format_spec)
         return HOST
 

@@ -102,6 +102,13 @@ class Call(Fact):
 
 
 @dataclass(frozen=True)
+class MadeText(Fact):
+    """A value becomes part of a text: in an f-string, or as an argument of str.format."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
 class ClassDefinition(Fact):
     """A class is defined, with the full names of its imported or built-in bases."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.allow_list import KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
-from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, Operation, TensorIndex
+from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
+from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, MadeText, Operation, TensorIndex
 from d2k_agent.evaluator.rules.policy import Policy
-from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor
+from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element
 
 _COMPUTING_BUILTINS = frozenset("abs all any bool complex divmod float int max min pow round sorted sum filter".split())
+_READING_BUILTINS = frozenset("ascii bytes format print repr str".split()) | EXCEPTIONS
+"""They make texts of values; an exception's text leaves the process."""
 _DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.EXTERNAL, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
 _ADVICE = "compute it in a @triton.jit kernel"
 
@@ -32,15 +34,29 @@ def operators(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 def computing_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """Built-in and standard functions that compute with tensors, or read their values on the host."""
     for fact in facts:
-        if not isinstance(fact, Call) or not any(map(contains_tensor, fact.arguments)):
+        if isinstance(fact, MadeText) and contains_tensor(fact.value):
+            message = f"a tensor as text is read on the host: name its shape or dtype, or {_ADVICE}"
+            yield Violation("static.tensor_math", message, fact.line)
+        if not isinstance(fact, Call):
             continue
-        callee = fact.callee
-        computes = callee.kind is Kind.BUILTIN and callee.path in _COMPUTING_BUILTINS
+        callee, arguments = _applied(fact)
+        if not any(map(contains_tensor, arguments)):
+            continue
+        computes = callee.kind is Kind.BUILTIN and callee.path in _COMPUTING_BUILTINS | _READING_BUILTINS
         if callee.kind is Kind.EXTERNAL:
             computes = callee.path.startswith(("operator.", "math.")) and callee.path != "operator.itemgetter"
         if computes:
             message = f"{callee.path}() on a tensor computes or reads it on the host: {_ADVICE}"
             yield Violation("static.tensor_math", message, fact.line)
+
+
+def _applied(call: Call) -> tuple[Value, tuple[Value, ...]]:
+    """What is called with what; map and filter call their first argument."""
+    if call.callee.kind is Kind.BUILTIN and call.callee.path in ("map", "filter") and call.arguments:
+        function, *given = call.arguments
+        if function.kind is not Kind.NONE:
+            return function, tuple(map(element, given))
+    return call.callee, call.arguments
 
 
 def casts(facts: list[Fact], policy: Policy) -> Iterator[Violation]:

@@ -1,0 +1,36 @@
+"""What the supervisor makes of what a candidate's process sends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from d2k_agent.contract import VerdictStatus
+from d2k_agent.evaluator.process import decode, raised
+
+
+def sent(kinds: list[str], text: str) -> bytes:
+    return json.dumps({"kinds": kinds, "text": text, "line": 3}).encode()
+
+
+def test_a_brief_holds_no_words_of_the_candidate() -> None:
+    fault = raised(sent(["Seen_0_25", "ValueError", "Exception"], "0.25"), "run() on smoke")
+    assert fault.brief == "run() on smoke raised ValueError (solution.py line 3)"
+    assert "Seen_0_25" in fault.message and fault.message.endswith(": 0.25")
+
+
+def test_a_brief_of_what_is_no_tensor_is_fixed() -> None:
+    fault = raised(sent(["TypeError"], "run() must return torch.Tensor, not tensor([0.25])"), "run() on smoke")
+    assert (fault.status, fault.brief) == (VerdictStatus.INCORRECT, "run() must return torch.Tensor")
+    assert "0.25" in fault.message
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+def test_a_number_that_is_none_is_refused(number: str) -> None:
+    with pytest.raises(ValueError, match="no number"):
+        decode(f'{{"seconds": [{number}]}}'.encode())
+
+
+def test_a_finite_number_is_read() -> None:
+    assert decode(b'{"a": 1e300, "b": [0.5, 3]}') == {"a": 1e300, "b": [0.5, 3]}
