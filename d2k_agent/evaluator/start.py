@@ -7,7 +7,8 @@ import json
 import os
 
 from d2k_agent.contract.frames import read_frame, write_frame
-from d2k_agent.contract.gpu import gpu_variables
+from d2k_agent.contract.gpu import gpu_variables, no_gpu
+from d2k_agent.isolation import gpu_devices
 
 
 def start(archive: bytes) -> None:
@@ -21,13 +22,21 @@ def start(archive: bytes) -> None:
     gpu = json.loads(frame[1])["gpu"]
     os.chdir("/")  # wherever a command prefix led
     os.environ.pop("SSH_AUTH_SOCK", None)  # an agent that signs with the user's keys is nothing for a candidate
-    if gpu is not None:
-        try:
-            os.environ.update(gpu_variables(gpu, os.environ))
-        except ValueError as problem:
-            if read_frame(0):
-                write_frame(1, b"T", str(problem).encode())
-            return
+    try:
+        os.environ.update(_chosen(gpu))
+    except ValueError as problem:
+        if read_frame(0):
+            write_frame(1, b"T", str(problem).encode())
+        return
     from d2k_agent.evaluator.server import main
 
     main(hashlib.sha256(archive).hexdigest())
+
+
+def _chosen(gpu: str | None) -> dict[str, str]:
+    """The variables that show the wanted GPU alone. Raises ValueError where it cannot be had."""
+    if gpu is None:
+        return {}
+    if not gpu_devices():
+        raise ValueError(no_gpu(gpu))
+    return gpu_variables(gpu, os.environ)

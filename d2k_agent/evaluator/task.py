@@ -16,6 +16,7 @@ from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.rules.policy import policy_of
 from d2k_agent.evaluator.task_format import check_gates, check_labels, check_variations, entries
+from d2k_agent.evaluator.timing.policy import policy_of as timing_policy
 
 
 class LoadedTask:
@@ -47,6 +48,10 @@ class LoadedTask:
         self.repeat_calls = self.hidden.get("repeat_calls", 12)
         if not isinstance(self.repeat_calls, int) or self.repeat_calls < 1:
             raise TaskFault(f"{hidden}: repeat_calls must be a whole number of at least 1")
+        try:
+            self.timing = timing_policy(self.hidden)
+        except ValueError as problem:
+            raise TaskFault(f"{hidden}: {problem}") from None
         check_gates(hidden, self.gates, self.output_names)
         check_variations(hidden, self.variations, vars(self._checks))
         varied = [variation["workload"] for variation in self.variations]

@@ -56,10 +56,13 @@ def copy_budget_bytes(workload):
 """
 
 
-def task(**changes: str) -> TaskBundle:
-    """The task's files; `changes` replaces public files by name (dots as underscores)."""
+def task(n: int = 1 << 20, mode: str = "batch", **changes: str) -> TaskBundle:
+    """The task's files with one registered workload of n elements, timed in that mode.
+
+    `changes` replaces public files by name (dots as underscores).
+    """
     public = {
-        "config.json": json.dumps({"workloads": [{"label": "large", "n": 1 << 20}]}),
+        "config.json": json.dumps({"workloads": [{"label": "large", "n": n}]}),
         "get_inputs.py": _GET_INPUTS,
         "reference.py": "def run(x, factor):\n    return x * factor\n",
     }
@@ -73,6 +76,7 @@ def task(**changes: str) -> TaskBundle:
                     {"name": "hidden.zeros", "vary": "zeros", "workload": {"label": "zeros_n300", "n": 300}}
                 ],
                 "repeat_calls": 12,
+                "timing": {"mode": mode},
                 "outputs": ["y"],
             }
         ),
@@ -89,7 +93,7 @@ def job(candidate: str, limits: Limits | None = None, **changes: Any) -> Evaluat
         task=changes.pop("task", None) or task(),
         candidate=candidate,
         seed=secrets.token_hex(32),
-        target="b200",
+        target=changes.pop("target", "b200"),
         limits=limits or Limits(call_s=20.0, compile_s=60.0),
         **changes,
     )

@@ -26,7 +26,6 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
-from d2k_agent.evaluator.timing.policy import TimingPolicy
 from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
@@ -84,7 +83,7 @@ class WorkloadTimer:
     ) -> None:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
-        self._policy: TimingPolicy = rules.policy_of(task.hidden)
+        self._policy = task.timing
         self._calls = Calls(task, process, limits)
         self._draws = 0
         self._sets: list[Lent] = []
