@@ -84,8 +84,5 @@ def build_archive(package: Path, parts: Sequence[str] = PARTS) -> bytes:
 
 def own_archive() -> bytes:
     """The archive that this process was started from, or one of the folder that it imports from."""
-    import d2k_agent
-
-    loader = d2k_agent.__spec__.loader
-    data = getattr(loader, "data", None)
-    return data if isinstance(data, bytes) else build_archive(Path(str(d2k_agent.__file__)).resolve().parent)
+    data = getattr(__spec__.loader, "data", None)
+    return data if isinstance(data, bytes) else build_archive(Path(__file__).resolve().parent.parent)
