@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.contract import Profile, VerdictStatus
+from d2k_agent.contract.archive import own_archive, program, sized
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, profile_candidate
 from d2k_agent.evaluator.profiling.metrics import TENSOR
@@ -82,19 +85,36 @@ def _later(text: str) -> str:
     )
 
 
-def test_the_device_clock_is_the_sum_of_the_kernels(tmp_path: Path) -> None:
-    script = runs_target(tmp_path, table("d2k_run"))
-    clock = device_clock_ms(
-        HONEST,
-        GENERATOR,
-        WORKLOAD,
-        scratch_parent=str(tmp_path),
-        limit_s=60.0,
-        unsafe=True,
-        environment=environment(tmp_path, script),
-        device="cpu",
+FROM_ARCHIVE = """
+import json
+from d2k_agent.evaluator.profiling import device_clock_ms
+given = json.loads(take(int.from_bytes(take(8), "little")))
+print(device_clock_ms(given.pop("source"), given.pop("generator"), given.pop("workload"), **given))
+"""
+
+
+def test_the_device_clock_is_the_sum_of_the_kernels_also_where_nothing_of_ours_is_installed(tmp_path: Path) -> None:
+    given = {
+        "source": HONEST,
+        "generator": GENERATOR,
+        "workload": WORKLOAD,
+        "scratch_parent": str(tmp_path),
+        "limit_s": 60.0,
+        "unsafe": False,
+        "environment": environment(tmp_path, runs_target(tmp_path, table("d2k_run"))),
+        "device": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program(FROM_ARCHIVE)],
+        input=sized(own_archive()) + sized(json.dumps(given).encode()),
+        capture_output=True,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "OPENBLAS_NUM_THREADS": "1"},
+        timeout=90,
+        check=False,
     )
-    assert clock == pytest.approx(0.393536)
+    assert done.returncode == 0, done.stderr.decode()
+    assert float(done.stdout) == pytest.approx(0.393536)
 
 
 def test_what_the_candidate_raises_is_its_own_fault(tmp_path: Path) -> None:
