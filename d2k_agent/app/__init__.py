@@ -8,6 +8,8 @@ host_tools    submit, compile and profile as the agent's tools
 modelling     a model from its name
 driving       one run driven from where it stands
 solving       start, resume and replay runs
+scoring       a run's winner judged and measured once more, here or elsewhere
+exporting     the same as a folder that does it on the machine where it is opened (bundle, bundle_score, bundle_entry)
 inventory     find, list, follow, stop and remove runs
 doctor        what this machine can do
 

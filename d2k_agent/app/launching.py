@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings, prefix_words
-from d2k_agent.contract.gpu import gpu_variables
+from d2k_agent.contract.gpu import gpu_variables, no_gpu
 from d2k_agent.errors import UsageError
+from d2k_agent.isolation import gpu_devices
 
 if TYPE_CHECKING:
     from d2k_agent.launchers import Launcher, Progress
@@ -20,8 +21,10 @@ def evaluator_command(around: Surroundings, settings: Settings) -> tuple[tuple[s
     return prefix, settings.evaluator_python or ("python3" if prefix else around.python)
 
 
-def open_launcher(around: Surroundings, settings: Settings, progress: Progress) -> Launcher:
-    """The evaluator that the settings name; it starts with its first job.
+def open_launcher(
+    around: Surroundings, settings: Settings, progress: Progress, archive: bytes | None = None
+) -> Launcher:
+    """The evaluator that the settings name; it starts with its first job. `archive` is its code (None: this package's).
 
     Raises UsageError for a GPU that is hidden here.
     """
@@ -30,14 +33,16 @@ def open_launcher(around: Surroundings, settings: Settings, progress: Progress) 
     require_gpu(around, settings)
     prefix, python = evaluator_command(around, settings)
     environment = around.evaluator_environment(through_prefix=bool(prefix))
-    return ProcessLauncher(environment, python, progress, prefix=prefix, gpu=settings.gpu)
+    return ProcessLauncher(environment, python, progress, prefix=prefix, gpu=settings.gpu, archive=archive)
 
 
 def require_gpu(around: Surroundings, settings: Settings) -> None:
-    """Raise UsageError for a GPU that this environment hides. Behind a prefix the evaluator finds that out."""
+    """Raise UsageError for a GPU that is not here or hidden. Behind a prefix the evaluator finds that out."""
     if settings.gpu is None or settings.evaluator:
         return
     try:
         gpu_variables(settings.gpu, around.evaluator_environment())
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+    if not gpu_devices():
+        raise UsageError(no_gpu(settings.gpu))

@@ -38,6 +38,11 @@ def gpu_variables(wish: str, environ: Mapping[str, str]) -> dict[str, str]:
     return {_VISIBLE: shown[int(wish)]}
 
 
+def no_gpu(wish: str) -> str:
+    """What to say where a GPU is asked for and there is none."""
+    return f"gpu {wish} is not to be had: this machine has no NVIDIA GPU; leave --gpu out to use its CPU"
+
+
 def visible_gpus(value: str) -> list[str]:
     """The entries of CUDA_VISIBLE_DEVICES that count: those before the first that is no GPU, as CUDA reads it."""
     shown = []

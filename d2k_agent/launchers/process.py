@@ -144,7 +144,8 @@ class ProcessLauncher:
             self.progress(f"waiting for {shlex.join(self._prefix)}")
         nonce, noise = secrets.token_bytes(NONCE_BYTES), b""
         try:
-            process.stdin.write(nonce)
+            with contextlib.suppress(BrokenPipeError):  # it is gone: what it printed says why
+                process.stdin.write(nonce)
             limit_s = _QUEUE_S if self._prefix else _START_S
             await_greeting(process.stdout.fileno(), nonce, time.monotonic() + limit_s)
             rest = memoryview(sized(self._archive or build_archive(Path(__file__).resolve().parent.parent)))

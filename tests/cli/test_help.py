@@ -19,6 +19,8 @@ COMMANDS = [
     "evaluate",
     "compile",
     "profile",
+    "score",
+    "export",
     "tasks list",
     "tasks show",
     "tasks check",

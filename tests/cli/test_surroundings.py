@@ -10,6 +10,7 @@ from d2k_agent.app.launching import evaluator_command, require_gpu
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
+from d2k_agent.isolation import gpu_devices
 from d2k_agent.models.faults import Mask
 
 
@@ -99,5 +100,9 @@ def test_a_gpu_that_is_hidden_here_is_refused_before_anything_starts(tmp_path: P
     around = surroundings(tmp_path, CUDA_VISIBLE_DEVICES="3")
     with pytest.raises(UsageError, match="gpu 1 is not to be had"):
         require_gpu(around, Settings(gpu="1"))
-    require_gpu(around, Settings(gpu="0"))
     require_gpu(around, Settings(gpu="1", evaluator="ssh host"))
+    if gpu_devices():
+        require_gpu(around, Settings(gpu="0"))
+    else:
+        with pytest.raises(UsageError, match="has no NVIDIA GPU"):
+            require_gpu(around, Settings(gpu="0"))

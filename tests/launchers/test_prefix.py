@@ -13,6 +13,7 @@ import pytest
 
 from d2k_agent.contract import JobKind, VerdictStatus
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
+from d2k_agent.isolation import gpu_devices
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.launchers.archive import BOOTSTRAP, python_command
 from tests.evaluator.scaling import HONEST, job
@@ -81,6 +82,18 @@ def test_a_missing_program_and_a_python_that_no_shell_can_name_are_refused(tmp_p
         ProcessLauncher({}, "/opt/my env/python3", prefix=["ssh", "host"])
 
 
+@pytest.mark.skipif(bool(gpu_devices()), reason="a GPU is here")
+def test_a_gpu_is_refused_where_there_is_none() -> None:
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, sys.executable, gpu="0")
+    try:
+        with pytest.raises(UsageError, match="gpu 0 is not to be had: this machine has no NVIDIA GPU; leave --gpu out"):
+            launcher.launch(job(HONEST))
+    finally:
+        launcher.close()
+
+
+@pytest.mark.skipif(not gpu_devices(), reason="no GPU is here")
+@pytest.mark.gpu
 def test_the_gpu_is_chosen_among_those_visible_there(tmp_path: Path) -> None:
     hidden = script(tmp_path / "two", 'shift\nexec env CUDA_VISIBLE_DEVICES=4,6 "$@"')
     launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, sys.executable, prefix=[str(hidden), "x"], gpu="2")

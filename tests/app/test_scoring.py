@@ -1,0 +1,68 @@
+"""Which candidate of a run is scored, and a score through a command prefix."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.app.scoring import score_run, subject_of
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.errors import UsageError
+from tests.app.ended_run import ended_run
+from tests.evaluator.scaling import HONEST
+from tests.launchers.prefixes import PATH, like_ssh
+
+
+def around(folder: Path) -> Surroundings:
+    return Surroundings(folder, {"PATH": PATH}, folder / "config", sys.executable)
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_the_selection_is_scored_else_the_provisional_candidate_and_it_is_said_which(
+    ranked: bool, tmp_path: Path
+) -> None:
+    subject = subject_of(ended_run(tmp_path, ranked=ranked), Settings(), "run")
+    assert (subject.scored.ranked, subject.scored.turn, subject.scored.why) == (ranked, 3, "because")
+    assert ("unranked" in subject.scored.title) is not ranked
+    assert subject.candidate == HONEST + "# the winner\n" and subject.baseline == HONEST
+    assert subject.scored.target == "b200"
+    assert subject_of(ended_run(tmp_path / "2"), Settings(target="h200"), "run").scored.target == "h200"
+
+
+def test_every_job_has_a_seed_of_its_own_and_compiles_for_what_is_there(tmp_path: Path) -> None:
+    subject = subject_of(ended_run(tmp_path), Settings(), "run")
+    first, second = subject.job(), subject.job()
+    assert first.seed != second.seed
+    assert (first.kind, first.target, first.beat, first.baseline) == ("confirm", None, None, HONEST)
+
+
+def test_of_a_run_that_is_not_over_the_best_so_far_is_scored(tmp_path: Path) -> None:
+    subject = subject_of(ended_run(tmp_path, over=False), Settings(), "run")
+    assert not subject.scored.ranked and subject.scored.why.startswith("the run is not over; so far ")
+
+
+def test_a_run_without_a_winner_and_a_changed_task_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no candidate to score \(because\); `d2k-agent trace show run`"):
+        subject_of(ended_run(tmp_path / "1", winner=False), Settings(), "run")
+    run = ended_run(tmp_path / "2")
+    (tmp_path / "2" / "scaling" / "hidden" / "rules.toml").write_text("# stricter\n")
+    with pytest.raises(UsageError, match="has changed since run was made"):
+        subject_of(run, Settings(), "run")
+
+
+def test_a_score_through_a_prefix_is_kept_in_the_run_and_says_what_that_machine_is_not(tmp_path: Path) -> None:
+    run = ended_run(tmp_path)
+    prefix = " ".join(like_ssh(tmp_path, "echo Welcome"))
+    told: list[str] = []
+    score = score_run(around(tmp_path), "run", Settings(evaluator=prefix, device="cpu"), told.append)
+    (path,) = (run.path / "scores").iterdir()
+    assert path == score.path and json.loads(path.read_text()) == json.loads(json.dumps(score.data))
+    assert score.data["evaluator"] == prefix
+    assert (score.data["status"], score.data["on_target"], score.data["measured_on"]) == ("untimed", False, None)
+    assert score.data["scored"]["sha256"] == score.data["verdict"]["candidate_sha256"]
+    assert "nothing was measured on " in score.text and "says nothing about b200" in score.text
+    assert told[0] == f"waiting for {prefix}"
