@@ -63,6 +63,7 @@ class Journal:
         self._requested: tuple[int, tuple[RequestedCall, ...]] = (0, ())
         self._model_in_flight: int | None = None
         self._tool_in_flight: tuple[int, int] | None = None
+        self._files_before: dict[tuple[int, int], str | None] = {}
         self._results: dict[tuple[int, int], ToolFinished] = {}
         self._closed = 0
         self._nudged = 0
@@ -113,6 +114,10 @@ class Journal:
         """True when this tool call began and neither ended nor was noticed as interrupted."""
         return self._tool_in_flight == (turn, index)
 
+    def file_before(self, turn: int, index: int) -> str | None:
+        """What the file that this tool call changes was like before the call was made first; None when it was not."""
+        return self._files_before.get((turn, index))
+
     def is_closed(self, turn: int) -> bool:
         """True when turn `turn` was recorded as complete."""
         return turn <= self._closed
@@ -146,6 +151,7 @@ class Journal:
                 self._nudged = event.call
             case ToolCallStarted():
                 self._tool_in_flight = (event.turn, event.index)
+                self._files_before.setdefault(self._tool_in_flight, event.file_before)
             case ToolFinished():
                 self._results[event.turn, event.index] = event
                 self._tool_in_flight = None

@@ -153,9 +153,12 @@ def _run(parts: Parts, turn: int, index: int, call: RequestedCall, submits: bool
     before: list[Event] = []
     if parts.journal.tool_call_cut_off(turn, index):
         before.append(ToolCallInterrupted(turn=turn, index=index, call_id=call.id))
-    started = ToolCallStarted(turn=turn, index=index, call_id=call.id, name=call.name)
-    parts.journal.append(*before, started, durable=False)
-    result = parts.toolbox.call(ToolCall(call.id, call.name, call.arguments))
+    made = ToolCall(call.id, call.name, call.arguments)
+    file = parts.journal.file_before(turn, index) or parts.toolbox.file_before(made)
+    started = ToolCallStarted(turn=turn, index=index, call_id=call.id, name=call.name, file_before=file)
+    # What a file was like before must outlive the change.
+    parts.journal.append(*before, started, durable=file is not None)
+    result = parts.toolbox.call(made, file)
     submitted = record_submission(parts.run, turn, call.id, result.data) if submits else []
     parts.journal.append(*submitted, _finished(turn, index, call, result))
 

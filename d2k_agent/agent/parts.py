@@ -19,8 +19,14 @@ class Tools(Protocol):
     def schemas(self) -> list[dict[str, Any]]:
         """Schemas in OpenAI's form, in a stable order."""
 
-    def call(self, call: ToolCall) -> ToolResult:
-        """The result of one call; what the model did wrong is an error result. Raises MachineError alone."""
+    def file_before(self, call: ToolCall) -> str | None:
+        """What the file that `call` would change is like now; None for calls that can be made twice."""
+
+    def call(self, call: ToolCall, file_before: str | None = None) -> ToolResult:
+        """The result of one call; what the model did wrong is an error result. Raises MachineError alone.
+
+        A change that was made since the file was like `file_before` is not made again.
+        """
 
 
 Confirm = Callable[[str], Verdict]

@@ -120,13 +120,17 @@ class Nudged(_Event):
 
 
 class ToolCallStarted(_Event):
-    """Call number `index` (from 0) of the turn's reply begins."""
+    """Call number `index` (from 0) of the turn's reply begins.
+
+    `file_before`: the SHA-256 of the file that it changes, for calls that must not change it twice.
+    """
 
     type: Literal["tool_call_started"] = "tool_call_started"
     turn: int
     index: int
     call_id: str
     name: str
+    file_before: str | None = None
 
 
 class ToolCallInterrupted(_Event):

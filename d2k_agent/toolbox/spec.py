@@ -23,6 +23,7 @@ _OPTIONAL_KEYS: dict[str, type] = {
     "gpu_argument": str,
     "path_arguments": list,
     "then_argument": str,
+    "changes_argument": str,
 }
 
 
@@ -34,7 +35,8 @@ class ToolSpec:
     `limit_argument` can shorten (of a host tool it is what the host promises); `output_chars` the longest text that a
     model is given. `gpu_argument` names the boolean argument that asks for the GPU. In `path_arguments` the portable
     /workspace is understood. `then_argument` names a boolean argument that is also a tool's name: when it is set and
-    the call went well, that tool is called with the same path, and its text follows.
+    the call went well, that tool is called with the same path, and its text follows. `changes_argument` names the
+    argument with the one file that a call changes, where a second call would change it again.
     """
 
     name: str
@@ -48,6 +50,7 @@ class ToolSpec:
     gpu_argument: str | None = None
     path_arguments: tuple[str, ...] = ()
     then_argument: str | None = None
+    changes_argument: str | None = None
 
     def schema(self) -> dict[str, Any]:
         """The tool in the form that model interfaces of OpenAI's kind take."""
@@ -70,7 +73,7 @@ def _load(file: Path) -> ToolSpec:
         if data["name"] != file.parent.name:
             raise ValueError(f"name is {data['name']!r}, but the folder is {file.parent.name!r}")
         check_schema(data["parameters"])
-        named = [data.get(key) for key in ("limit_argument", "gpu_argument", "then_argument")]
+        named = [data.get(key) for key in ("limit_argument", "gpu_argument", "then_argument", "changes_argument")]
         for argument in (*named, *data.get("path_arguments", ())):
             if argument is not None and argument not in data["parameters"].get("properties", {}):
                 raise ValueError(f"{argument!r} is not among the parameters")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.errors import UsageError
 from d2k_agent.isolation import gpu_devices
 from d2k_agent.toolbox.calls import HostAnswer, ToolCall, ToolResult, ToolStatus
+from d2k_agent.toolbox.inside.workspace_files import read_file
 from d2k_agent.toolbox.portable import PortableText, decoded, readable, shortened
 from d2k_agent.toolbox.schema import ArgumentError, checked_arguments
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LIBRARY = _PACKAGE / "toolbox" / "inside"
+_MOST_BYTES = 16 << 20
 
 
 class Toolbox:
@@ -48,6 +52,7 @@ class Toolbox:
         self._specs = dict(sorted(specs.items()))
         self._sandbox = sandbox
         self._host = dict(host)
+        self._workspace = workspace
         # The environment of a command names folders of this package, and a message of a tool may.
         self._portable = PortableText({**roots, str(_PACKAGE): "<d2k>", str(workspace.resolve()): "/workspace"})
 
@@ -55,8 +60,22 @@ class Toolbox:
         """The tools as model interfaces of OpenAI's kind take them, always in the same order."""
         return [spec.schema() for spec in self._specs.values()]
 
-    def call(self, call: ToolCall) -> ToolResult:
-        """Carry out one call. Raises only for a broken machine (MachineError)."""
+    def file_before(self, call: ToolCall) -> str | None:
+        """The SHA-256 of the file that `call` would change now; None for calls that can be made twice."""
+        spec = self._specs.get(call.name)
+        if spec is None or spec.changes_argument is None:
+            return None
+        try:
+            return self._digest(self._arguments(spec, call.arguments)[spec.changes_argument])
+        except ValueError:  # of the arguments or the path: the call fails in the same way
+            return None
+
+    def call(self, call: ToolCall, file_before: str | None = None) -> ToolResult:
+        """Carry out one call. Raises only for a broken machine (MachineError).
+
+        `file_before` is what file_before() said before the call was made first: where the file is another one by now,
+        the call was cut off after its change, and only what comes after that is done.
+        """
         began = time.monotonic()
         spec = self._specs.get(call.name)
         if spec is None:
@@ -64,7 +83,8 @@ class Toolbox:
         else:
             try:
                 arguments = self._arguments(spec, call.arguments)
-                answer = self._followed(spec, arguments, self._carry_out(spec, arguments))
+                done = self._done_before(spec, arguments, file_before)
+                answer = self._followed(spec, arguments, done or self._carry_out(spec, arguments))
             except ArgumentError as problem:
                 answer = HostAnswer("error", f"{call.name}: {problem}")
         limit = self._output_chars(spec) if spec else 1000
@@ -83,6 +103,18 @@ class Toolbox:
             if isinstance(checked.get(name), str):
                 checked[name] = self._portable.inward(checked[name])
         return checked
+
+    def _done_before(self, spec: ToolSpec, arguments: dict[str, Any], file_before: str | None) -> HostAnswer | None:
+        if spec.changes_argument is None or file_before is None:
+            return None
+        path = arguments[spec.changes_argument]
+        with suppress(ValueError):  # a file that is gone, or is none any more, is for the tool to refuse
+            if self._digest(path) != file_before:
+                return HostAnswer("ok", f"{spec.name} of {path}: done before the run was interrupted")
+        return None
+
+    def _digest(self, path: str) -> str:
+        return hashlib.sha256(read_file(str(self._workspace), path, _MOST_BYTES)).hexdigest()
 
     def _followed(self, spec: ToolSpec, arguments: dict[str, Any], answer: HostAnswer) -> HostAnswer:
         """The answer, and what the tool says that the call asked for to come next."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.agent import StopReason
+from d2k_agent.catalog import tools_dir
 from d2k_agent.models import ScriptedModel, Usage
 from d2k_agent.records import (
     Event,
@@ -22,12 +23,14 @@ from d2k_agent.records import (
     RunInterrupted,
     RunResumed,
     ToolCallInterrupted,
+    ToolCallStarted,
     ToolFinished,
     Trace,
     read_events,
     read_trace,
 )
-from d2k_agent.toolbox import HostAnswer
+from d2k_agent.sandbox import Isolation, Sandbox
+from d2k_agent.toolbox import HostAnswer, Toolbox, load_tools
 from tests.agent.killed import (
     PATIENCE_S,
     SCRIPT,
@@ -151,6 +154,52 @@ def test_ctrl_c_after_any_event_leaves_the_run_resumable(tmp_path: Path) -> None
         trace = read_trace(run.path)
         assert story(trace) == story(expected)
         assert [event.reason for event in trace.events if isinstance(event, RunInterrupted)] == ["Ctrl-C"]
+
+
+@pytest.mark.parametrize("cuts", [1, 2])
+def test_an_edit_that_was_cut_off_while_it_compiled_is_not_made_again(tmp_path: Path, cuts: int) -> None:
+    run = new_run(tmp_path / "r")
+    (run.workspace / "solution.py").write_text("A = 1\n")
+    tools = {name: load_tools(tools_dir())[name] for name in ("edit", "compile")}
+    compiled: list[str] = []
+
+    def compiling(arguments: Mapping[str, Any]) -> HostAnswer:
+        compiled.append((run.workspace / "solution.py").read_text())
+        if len(compiled) <= cuts:
+            raise KeyboardInterrupt
+        return HostAnswer("ok", "it compiles")
+
+    sandbox = Sandbox(Isolation("none"), run.workspace, unsafe_no_sandbox=True)
+    real = Toolbox(tools, sandbox, run.workspace, {"compile": compiling}, {})
+    change = call("edit", path="solution.py", old="A = 1", new="A = 1 + 1", compile=True)
+    script = [reply(change), reply(call("edit", path="solution.py", old="A = 1", new="B = 1"))]
+    for _ in range(cuts):
+        with pytest.raises(KeyboardInterrupt):
+            drive(run, scripted(script), real)
+    drive(run, scripted(script), real)
+
+    assert compiled == ["A = 1 + 1\n"] * (cuts + 1)
+    assert (run.workspace / "solution.py").read_text() == "B = 1 + 1\n", "another call is no repetition"
+    first, second = [event for event in read_trace(run.path).events if isinstance(event, ToolFinished)]
+    assert (first.status, second.status) == ("ok", "ok")
+    assert "done before" in first.text and first.text.endswith("[compile]\nit compiles")
+
+
+def test_an_edit_that_was_cut_off_before_it_changed_anything_is_made(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r")
+    (run.workspace / "solution.py").write_text("A = 1\n")
+    sandbox = Sandbox(Isolation("none"), run.workspace, unsafe_no_sandbox=True)
+    real = Toolbox({"edit": load_tools(tools_dir())["edit"]}, sandbox, run.workspace, {}, {})
+    script = [reply(call("edit", path="solution.py", old="A = 1", new="A = 1 + 1"))]
+
+    def at_the_call(event: Event) -> None:
+        if isinstance(event, ToolCallStarted):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(run, scripted(script), real, at_the_call)
+    drive(run, scripted(script), real)
+    assert (run.workspace / "solution.py").read_text() == "A = 1 + 1\n"
 
 
 def test_without_its_checkpoint_a_run_goes_on_from_the_log(tmp_path: Path) -> None:
