@@ -26,8 +26,8 @@ _START = (
     "main(take(int.from_bytes(take(8), 'little')))\n"  # the order
 )
 _ENVIRONMENT = (
-    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CC"),
-    *("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),  # the GPU of this process
 )
 
 
