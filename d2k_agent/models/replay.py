@@ -26,7 +26,7 @@ _TIME = re.compile(
 )
 _COLUMNS = re.compile(r"(?<=\S) {2,}")
 """A table's columns are as wide as their widest number."""
-_ANY_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_ANY_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True)

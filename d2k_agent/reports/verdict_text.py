@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.measured_text import measured_of_verdict, measured_text, void_text
+from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.tables import number, size
 
 MOST_LINES = 12
@@ -69,11 +70,7 @@ def _tail(verdict: Verdict) -> list[str]:
 
 
 def _profiled(verdict: Verdict) -> list[str]:
-    if verdict.profile is None:
-        return []
-    from d2k_agent.reports.profile_text import profile_text
-
-    return ["", profile_text(verdict.profile)]
+    return [] if verdict.profile is None else ["", profile_text(verdict.profile)]
 
 
 def _notes(verdict: Verdict) -> list[str]:

@@ -75,6 +75,7 @@ def test_times_make_no_divergence(recorded: str, now: str) -> None:
         ("rel_norm 0.0031, 3 checks", "rel_norm 0.0052, 3 checks", True),
         ("tile 128x64", "tile 64x64", True),
         ("    return x", "  return x", False),
+        ("gram   98.5  1,234.5", "gram  101.5    987.5", True),
         ("passed in 1.5 s", "incorrect in 1.5 s", False),
         ("mean_ms 1.5, error 0.1", "mean_ms 2.5, error 0.2", True),
     ],

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from d2k_agent.contract import JobKind, Verdict, VerdictStatus, WorkloadResult
+from d2k_agent.contract import (
+    CompileReport,
+    JobKind,
+    KernelProfile,
+    Profile,
+    Verdict,
+    VerdictStatus,
+    WorkloadResult,
+)
 from d2k_agent.models import RecordedTurn, compare
 from d2k_agent.records import cut
 from d2k_agent.reports.measured_text import measured_of_records, measured_of_verdict, measured_text
+from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.verdict_data import verdict_data
 from d2k_agent.reports.verdict_text import answer_text, verdict_text
 from tests.reports.measured import H200, SHA, measurement, timed, void, workload
@@ -121,3 +130,22 @@ def test_scripts_find_the_clocks_the_baseline_and_its_drift() -> None:
     assert {"outside_ms", "audit_ms", "device_ms", "sm_mhz", "power_w", "policy"} <= small["measurement"].keys()
     assert small["measurement"]["device_ms"] is None
     assert small["baseline"]["mean_ms"] == 24.69134
+
+
+def test_a_profile_takes_the_place_of_the_compilers_report_and_nothing_is_called_correct() -> None:
+    kernel = KernelProfile("gram", 15, 74.0, 0.75, (132, 1, 1), (256, 1, 1))
+    report = CompileReport("h200", "sm_90", "3.6", (), ("small",))
+    verdict = Verdict(
+        VerdictStatus.UNTIMED,
+        SHA,
+        "profiled",
+        H200,
+        compile_report=report,
+        notes=("one workload",),
+        profile=Profile("small", "Nsight Compute", (kernel,), 98.5),
+    )
+
+    text = answer_text(JobKind.PROFILE, verdict)
+    assert text.startswith(profile_text(verdict.profile)) and "gram" in text and "Note: one workload" in text
+    assert "Compiles for" not in text and "untimed" not in text
+    assert "Compiles for h200" in answer_text(JobKind.PROFILE, replace(verdict, profile=None))
