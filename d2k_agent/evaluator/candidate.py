@@ -29,7 +29,7 @@ from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_pa
 
 MAX_ERROR_CHARS = 6000
 _ENVIRONMENT = {
-    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CC"),
+    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CC"),
     *("OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "TRITON_INTERPRET"),
 }
 
