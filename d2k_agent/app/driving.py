@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
+from d2k_agent.app.launching import gpus_of_tools
 from d2k_agent.app.modelling import REPLAY, recorded_turns, recording
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
@@ -131,7 +132,12 @@ class Assembly:
         specs = {name: _limited(spec, config.tool_limits) for name, spec in load_tools(tools_dir()).items()}
         if config.protocol == "paper":
             specs = {name: spec for name, spec in specs.items() if name in PAPER_TOOLS}
-        sandbox = Sandbox(self.isolation, run.workspace, unsafe_no_sandbox=config.unsafe_no_sandbox)
+        sandbox = Sandbox(
+            self.isolation,
+            run.workspace,
+            gpus=gpus_of_tools(self.around, config, self.watcher.step),
+            unsafe_no_sandbox=config.unsafe_no_sandbox,
+        )
         return Toolbox(specs, sandbox, run.workspace, host, _python_roots())
 
 

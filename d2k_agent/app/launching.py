@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from d2k_agent.app.surroundings import Surroundings
-from d2k_agent.config import Settings, prefix_words
-from d2k_agent.contract.gpu import gpu_variables, no_gpu
+from d2k_agent.config import RunConfig, Settings, prefix_words
+from d2k_agent.contract.gpu import CUDA_VARIABLES, gpu_variables, no_gpu
 from d2k_agent.errors import UsageError
 from d2k_agent.isolation import gpu_devices
 
 if TYPE_CHECKING:
     from d2k_agent.launchers import Launcher, Progress
+    from d2k_agent.sandbox import GpuShare
 
 
 def evaluator_command(around: Surroundings, settings: Settings) -> tuple[tuple[str, ...], str]:
@@ -46,3 +47,14 @@ def require_gpu(around: Surroundings, settings: Settings) -> None:
         raise UsageError(str(problem)) from None
     if not gpu_devices():
         raise UsageError(no_gpu(settings.gpu))
+
+
+def gpus_of_tools(around: Surroundings, config: RunConfig, progress: Progress) -> GpuShare:
+    """The GPUs that the agent's own commands see: those of the evaluator, where that is on this machine."""
+    from d2k_agent.sandbox import GpuShare
+
+    environment = around.evaluator_environment()
+    variables = {name: environment[name] for name in CUDA_VARIABLES if name in environment}
+    if config.gpu is not None and config.evaluator is None:
+        variables |= gpu_variables(config.gpu, environment)
+    return GpuShare(variables, progress)

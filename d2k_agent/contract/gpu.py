@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 
 _WISH = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}")
-_VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+CUDA_VARIABLES = _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+"""What CUDA reads to know which GPUs a process sees, and how it counts them."""
 
 
 def is_gpu(wish: str) -> bool:

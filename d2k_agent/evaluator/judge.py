@@ -26,7 +26,6 @@ from d2k_agent.contract import (
     WorkloadResult,
     source_sha256,
 )
-from d2k_agent.evaluator import lease
 from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
@@ -39,6 +38,7 @@ from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, p
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Setting
+from d2k_agent.isolation import lease
 
 
 def judge(bench: Bench, job: EvaluatorJob) -> Verdict:

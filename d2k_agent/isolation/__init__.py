@@ -1,6 +1,7 @@
 """Confinement of a process by itself: what it may read, write, reach and signal. Linux, standard library only.
 
-Covers: Landlock, seccomp, capabilities, process trees, and which folders make up the toolchain. Used by the
+Covers: Landlock, seccomp, capabilities, process trees, which folders make up the toolchain, and the lease of a GPU
+(lease.py), which keeps one user's work out of another's measurement. Used by the
 evaluator on the GPU machine and by the sandbox around the agent's tools. Does not cover: bubblewrap (sandbox),
 and what is measured inside.
 """

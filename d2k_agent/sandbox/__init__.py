@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from d2k_agent.sandbox.bubblewrap import find_bubblewrap
 from d2k_agent.sandbox.capture import Captured
+from d2k_agent.sandbox.gpu_share import GpuShare
 from d2k_agent.sandbox.probe import probe
 from d2k_agent.sandbox.sandbox import Isolation, ResourceLimits, Sandbox
 from d2k_agent.sandbox.supervised import Completed
 
-__all__ = ["Captured", "Completed", "Isolation", "ResourceLimits", "Sandbox", "find_bubblewrap", "probe"]
+__all__ = ["Captured", "Completed", "GpuShare", "Isolation", "ResourceLimits", "Sandbox", "find_bubblewrap", "probe"]

@@ -16,6 +16,7 @@ from d2k_agent.errors import MachineError
 from d2k_agent.isolation import Policy, find_toolchain, gpu_devices, startup, toolchain_paths
 from d2k_agent.isolation.supervisor import Plan
 from d2k_agent.sandbox.bubblewrap import command_line, find_bubblewrap
+from d2k_agent.sandbox.gpu_share import GpuShare
 from d2k_agent.sandbox.supervised import Completed, run_supervised
 
 if TYPE_CHECKING:
@@ -65,9 +66,13 @@ class Sandbox:
         *,
         readable: Sequence[Path] = (),
         limits: ResourceLimits | None = None,
+        gpus: GpuShare | None = None,
         unsafe_no_sandbox: bool = False,
     ) -> None:
-        """Raises MachineError when there is no isolation and `unsafe_no_sandbox` does not accept that."""
+        """`gpus` are what commands that ask for a GPU see (None: all of them).
+
+        Raises MachineError when there is no isolation and `unsafe_no_sandbox` does not accept that.
+        """
         if isolation.kind == "none" and not unsafe_no_sandbox:
             raise MachineError(
                 "no sandbox is to be had on this machine, so the agent's commands will not be run: install bubblewrap "
@@ -76,6 +81,7 @@ class Sandbox:
         self.isolation = isolation
         self.workspace = workspace.resolve()
         self._readable = tuple(path.resolve() for path in readable)
+        self._gpus = gpus or GpuShare()
         self._limits = limits or ResourceLimits(memory_bytes=None if gpu_devices() else _most_memory_bytes())
 
     def run(
@@ -91,11 +97,12 @@ class Sandbox:
     ) -> Completed:
         """Run `argv` in the workspace for at most `limit_s` seconds; keep `output_bytes` of each stream.
 
-        Standard input is `stdin`, else closed. With `gpu` the GPU's devices are there too. Raises MachineError when the
-        command could not be started; a command that fails is a Completed.
+        Standard input is `stdin`, else closed. With `gpu` the GPU's devices are there too, and nobody measures on it
+        meanwhile: waiting for that is no part of the limit. Raises MachineError when the command could not be started;
+        a command that fails is a Completed.
         """
         visible = [*self._readable, *(path.resolve() for path in readable)]
-        environment = {**self._environment(), **(env or {})}
+        environment = {**self._environment(), **(env or {}), **(self._gpus.variables if gpu else {})}
         devices = gpu_devices() if gpu else ()
         plan = Plan(
             tuple(argv),
@@ -107,7 +114,8 @@ class Sandbox:
         )
         self._empty_scratch()
         try:
-            return run_supervised(plan, stdin, limit_s, output_bytes)
+            with self._gpus.held() if gpu else contextlib.nullcontext():
+                return run_supervised(plan, stdin, limit_s, output_bytes)
         finally:
             self._empty_scratch(make=False)  # opens the workspace again, too: the host reads it between calls
 

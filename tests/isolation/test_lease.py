@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.evaluator.lease import LeaseRefused, hold
+from d2k_agent.isolation.lease import LeaseRefused, hold
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import sys, time
-from d2k_agent.evaluator.lease import hold
+from d2k_agent.isolation.lease import hold
 with hold([sys.argv[1]], print, folder=sys.argv[2]):
     print("held", flush=True)
     sys.stdin.readline()
