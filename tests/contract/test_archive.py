@@ -28,7 +28,7 @@ def test_a_process_started_from_an_archive_imports_it_and_can_hand_it_on() -> No
 
 
 def test_in_a_checkout_the_archive_is_made_of_the_folder() -> None:
-    assert own_archive() == ARCHIVE
+    assert own_archive() == build_archive(Path(d2k_agent.__file__).parent)
 
 
 def test_a_cut_archive_is_said() -> None:
