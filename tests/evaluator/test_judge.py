@@ -247,6 +247,24 @@ FOREIGN = {
 }
 
 
+BLAMES_THE_TASK = {
+    "fills the memory": (
+        "hog = []\nfor size in (1 << 26, 1 << 20, 1 << 16, 1 << 12):\n    try:\n        while True:\n"
+        "            hog.append(bytearray(size))\n    except MemoryError:\n        pass\n",
+        VerdictStatus.OUT_OF_MEMORY,
+    ),
+    "changes torch": ("torch.randn = torch.manual_seed = None\n", VerdictStatus.RUNTIME_ERROR),
+}
+
+
+@pytest.mark.parametrize("name", BLAMES_THE_TASK)
+def test_a_candidate_that_makes_inputs_fail_is_not_the_tasks_fault(launcher: ProcessLauncher, name: str) -> None:
+    text, status = BLAMES_THE_TASK[name]
+    limits = Limits(candidate_memory_bytes=6 << 30)
+    found = launcher.launch(job(HONEST + text, kind=JobKind.COMPILE, static_rules=False, limits=limits))
+    assert found.status is status, found.message
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_computing_with_pytorch_is_a_violation_that_the_run_shows(launcher: ProcessLauncher, name: str) -> None:
     verdict = launcher.launch(job(f"{KERNEL}def run(x, factor):\n    {FOREIGN[name]}\n", static_rules=False))

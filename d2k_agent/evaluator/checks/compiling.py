@@ -20,7 +20,7 @@ _TASK_FAULT = "task_fault"
 
 
 class _GeneratorFailed(Exception):
-    """get_inputs.py raised under the capture: nobody's candidate is blamed."""
+    """get_inputs.py raised under the capture before a candidate's code was there: no candidate is blamed."""
 
 
 def compile_report(
@@ -84,14 +84,24 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
 
 
 def _arguments(generator: str, workload: dict[str, Any]) -> Callable[[str], list[Any]]:
-    """What makes a workload's arguments on a device given by name, from the text of get_inputs.py."""
+    """What makes a workload's arguments on a device given by name, from the text of get_inputs.py.
+
+    Raises _GeneratorFailed the first time. What worked once and fails later was hindered by the candidate, which may
+    have filled the memory or changed torch: that is raised as it is.
+    """
+    worked = False
 
     def make(device: str) -> list[Any]:
+        nonlocal worked
         module = types.ModuleType("get_inputs")
         try:
             exec(compile(generator, "get_inputs.py", "exec"), module.__dict__)
-            return list(module.get_inputs({**workload, "seed": 0, "device": device}))
+            arguments = list(module.get_inputs({**workload, "seed": 0, "device": device}))
         except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
+            if worked:
+                raise
             raise _GeneratorFailed(f"get_inputs.py raised {type(problem).__name__}: {problem}") from problem
+        worked = True
+        return arguments
 
     return make

@@ -64,7 +64,7 @@ class Capture:
         original = triton.compiler.compile
         with torch_claims(self._target), tensors, self.tuning.active(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Before the candidate's code is there: what goes wrong here is the task's fault, and raised.
+            # In a first pass the candidate's code is not there yet. What goes wrong here is raised in any pass.
             arguments = [(label, list(make("cuda"))) for label, make in calls]
             triton.compiler.compile = self._compile
             try:
@@ -94,6 +94,14 @@ class Capture:
         use = self.uses.get(kernel_hash)
         if use is not None and self.tuning.current is None:
             use.grids.setdefault(self.label or "import", Counter())[grid] += 1
+
+
+def try_calls(calls: Sequence[Call], target: Target) -> None:
+    """Make the arguments of `calls` once, before a candidate's code is there: what is raised is not its doing."""
+    with torch_claims(target), HostTensors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _, make in calls:
+            make("cuda")
 
 
 class Scout:

@@ -19,7 +19,7 @@ import triton
 from triton import knobs
 
 from d2k_agent.contract import CompileReport
-from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout
+from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout, try_calls
 from d2k_agent.evaluator.compilation.compiler import KernelCompiler, Request
 from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure, describe
 from d2k_agent.evaluator.compilation.fake_cuda import FakeTensors, HostTensors, needs_values
@@ -50,7 +50,8 @@ def compile_candidate(
     `scratch` is a writable folder. The answer comes within about `limit_s` seconds: what is not finished then is its
     `error`. Everything in it is of bounded size. Must be called in the main thread of a process that can be thrown
     away: torch and Triton keep pretending. Raises ValueError for an unknown target and RuntimeError in a process that
-    interprets kernels; what making arguments raises is raised again.
+    interprets kernels; what making arguments raises is raised again. All of them are made once before the candidate's
+    code is there, and anew after it.
     """
     gpu = find_target(target)
     if knobs.runtime.interpret:
@@ -93,6 +94,7 @@ class CompileJob:
 
     def run(self, calls: Sequence[Call], smoke_calls: Sequence[Call]) -> None:
         """Take the candidate through `calls`, or through `smoke_calls` when its host code needs values."""
+        try_calls(smoke_calls, self.target)
         capture = self._pass(calls, FakeTensors())
         if needs_values(capture.problem) and smoke_calls:
             labels = ", ".join(label for label, _ in smoke_calls)
