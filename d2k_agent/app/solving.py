@@ -101,9 +101,9 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     if task.bundle().digest != trace.run.task_digest:
         raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
     _require_same_baseline(trace.run, task)
+    _require_same_evaluator(config, settings)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
-    _require_same_evaluator(config, settings)
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")

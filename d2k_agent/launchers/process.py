@@ -99,7 +99,8 @@ class ProcessLauncher:
             process.kill()
         except (BrokenPipeError, FrameError):
             pass  # said below, with what the evaluator left on its stderr
-        raise EvaluatorError(f"the evaluator ended with {self._ended()}")
+        behind = f" behind `{shlex.join(self._prefix)}`" if self._prefix else ""
+        raise EvaluatorError(f"the evaluator{behind} ended with {self._ended()}")
 
     def _answer(self, kind: bytes, payload: bytes) -> Verdict:
         if kind == b"T":
@@ -133,7 +134,9 @@ class ProcessLauncher:
             )
         except OSError as problem:
             self._stderr.close()
-            raise MachineError(f"cannot start the evaluator ({command[0]}): {problem}") from None
+            raise MachineError(
+                f"cannot start the evaluator with {command[0]!r} ({problem.strerror}); correct that name"
+            ) from None
         self._greet(self._process)
         return self._process
 

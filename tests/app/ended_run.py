@@ -38,11 +38,13 @@ def write_scaling(folder: Path) -> Path:
     return folder
 
 
-def ended_run(folder: Path, *, ranked: bool = False, over: bool = True, winner: bool = True) -> RunFolder:
+def ended_run(
+    folder: Path, *, ranked: bool = False, over: bool = True, winner: bool = True, evaluator: str | None = None
+) -> RunFolder:
     """A run in `folder`/run: its candidate was handed in at turn 3 and chosen. Not `over`: it was interrupted then."""
     place = write_scaling(folder / "scaling")
     found = find_task(str(place))
-    config = RunConfig(task=str(place), model="scripted/x")
+    config = RunConfig(task=str(place), model="scripted/x", gpu=None if evaluator is None else "1", evaluator=evaluator)
     record = RunRecord(
         run_id="run",
         config=config,
