@@ -279,6 +279,7 @@ class _Case:
         """Results of the registered workloads from what timing came to."""
         self._peak(outcome.peak_memory_bytes)
         self._notes += outcome.notes
+        self._seconds |= {f"timing.{name}": round(value, 3) for name, value in outcome.seconds.items()}
         if outcome.failed is not None:
             status = VerdictStatus.NOISY if outcome.noisy else VerdictStatus.INCORRECT
             checks = () if outcome.noisy else worst_of(outcome.checks[outcome.failed])

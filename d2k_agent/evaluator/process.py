@@ -6,6 +6,7 @@ import builtins
 import json
 import math
 import os
+import select
 import shutil
 import socket
 import tempfile
@@ -79,6 +80,10 @@ class CandidateProcess:
             socket.send_fds(self.channel, [HEADER.pack(b"O", len(data)) + data], list(descriptors))
         except (BrokenPipeError, ConnectionResetError):
             return
+
+    def has_answered(self) -> bool:
+        """True once there is something to read: an answer, or the end of the process."""
+        return bool(select.select([self.channel], [], [], 0)[0])
 
     def answer(self, expected: bytes, limit_s: float, doing: str) -> bytes:
         """The payload of the next frame, which must be of kind `expected`.

@@ -29,15 +29,18 @@ def precision_violations(report: CompileReport, rule: Mapping[str, Any]) -> tupl
                 found.append(Violation("compiled.precision", message, kernel.source_line))
     for conversion in rule.get("output_only", ()):
         for workload in report.workloads:
-            using = [
-                item for item in report.kernels if workload in item.grids and f"cvt:{conversion}" in item.instructions
-            ]
+            # Variants of one kernel are one: an output may be written in several launches, a body and its edges.
+            using = {
+                (item.name, item.source_line): item
+                for item in report.kernels
+                if workload in item.grids and f"cvt:{conversion}" in item.instructions
+            }
             if len(using) > 1:
                 message = (
                     f"{len(using)} kernels convert {conversion} at {workload}: only the one that writes the returned "
                     "output may; what lies between is kept in the precision that the task names"
                 )
-                found.append(Violation("compiled.precision", message, using[0].source_line))
+                found.append(Violation("compiled.precision", message, next(iter(using.values())).source_line))
                 break
     return tuple(dict.fromkeys(found))
 

@@ -127,7 +127,8 @@ class SeriesRunner:
         return self._calls.peak_memory_bytes
 
     def _draw(self, series: Series, call: int) -> list[Any]:
-        arguments = self._task.arguments(series.workload, derive(self._seed, series.label, "draw", call))
+        seed = derive(self._seed, series.label, "draw", call)
+        arguments = self._task.arguments(series.workload, seed, self._device.name)
         if series.vary is None:
             return arguments
         return self._task.vary(series.vary, arguments, derive(self._seed, series.label, "vary", call))

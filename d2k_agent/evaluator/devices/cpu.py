@@ -22,7 +22,8 @@ class SharedMemory:
         self._descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self._descriptor, size)
         fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self.contents = torch.frombuffer(mmap.mmap(self._descriptor, size), dtype=torch.uint8)
+        self.mapping = mmap.mmap(self._descriptor, size)
+        self.contents = torch.frombuffer(self.mapping, dtype=torch.uint8)
 
     def share(self) -> tuple[dict[str, Any], list[int]]:
         """The memfd."""

@@ -47,7 +47,7 @@ class CudaDevice:
     times = True
 
     def __init__(self) -> None:
-        torch.cuda.init()
+        torch.zeros(1, device="cuda")  # makes the context current, in which driver.py allocates
         properties = torch.cuda.get_device_properties(0)
         self._name = str(properties.name)
         self.l2_bytes = int(properties.L2_cache_size)

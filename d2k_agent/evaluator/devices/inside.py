@@ -43,7 +43,7 @@ class InsideCpu:
 
     def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
         """Map the next descriptor."""
-        return map_descriptor(next(descriptors))
+        return torch.frombuffer(map_descriptor(next(descriptors)), dtype=torch.uint8)
 
     def close_blocks(self) -> None:
         """Mappings go with their tensors."""
@@ -107,8 +107,8 @@ def inside(name: str) -> Inside:
     return InsideCuda() if name == "cuda" else InsideCpu()
 
 
-def map_descriptor(descriptor: int) -> torch.Tensor:
-    """A shared memory block as a uint8 tensor; the descriptor is closed."""
+def map_descriptor(descriptor: int) -> mmap.mmap:
+    """A shared memory block; the descriptor is closed."""
     block = mmap.mmap(descriptor, os.fstat(descriptor).st_size)
     os.close(descriptor)
-    return torch.frombuffer(block, dtype=torch.uint8)
+    return block

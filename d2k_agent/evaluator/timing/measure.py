@@ -26,6 +26,7 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
+from d2k_agent.evaluator.timing.page import BYTES, DONE, GO, STOP, Page
 from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
@@ -87,7 +88,10 @@ class WorkloadTimer:
         self._calls = Calls(task, process, limits)
         self._draws = 0
         self._sets: list[Lent] = []
-        self._flag = SharedMemory("flag", layout.ALIGNMENT)
+        self._memory = SharedMemory("page", BYTES)
+        self._page = Page(self._memory.mapping)
+        self._steps = 0
+        self.seconds = {"tuning": 0.0, "timed": 0.0}
         self._loads: list[Any] = []
         self.checks: list[Check] = []
 
@@ -101,7 +105,8 @@ class WorkloadTimer:
             self._process.kill()  # memory that a process has attached must not be freed
         for lent in self._sets:
             lent.close()
-        self._flag.close()
+        self._page.close()
+        self._memory.close()
         torch.cuda.empty_cache()
 
     @property
@@ -121,8 +126,10 @@ class WorkloadTimer:
         for _ in range(rules.sets_for(footprint, self._device.l2_bytes) - 1):
             self._sets.append(self._device.lend(self._draw(), headers))
         self._calls.attach(self._sets)
-        self._ask({"do": "flag"}, b"A", self._flag.share()[1])
+        self._ask({"do": "page"}, b"A", self._memory.share()[1])
+        began = time.perf_counter()
         self._calls.warm_up(self._device, self._label)
+        self.seconds["tuning"] += time.perf_counter() - began
         self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
 
     def measure(self, audited: bool = True) -> Timed:
@@ -193,16 +200,18 @@ class WorkloadTimer:
 
     def _segment(self, seconds: float) -> Segment:
         """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
-        return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
+        segment = self._replayed(seconds) if self._policy.graph else self._batch(seconds)
+        self.seconds["timed"] += segment.wall_ms / 1e3
+        return segment
 
     def _batch(self, seconds: float) -> Segment:
-        self._flag.contents[0] = 0
+        self._page[STOP] = 0
         torch.cuda.synchronize()
         began = time.perf_counter()
         self._process.order({"do": "batch"})
         time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
         self._loads.append(self._device.gpu.load())
-        self._flag.contents[0] = 1
+        self._page[STOP] = 1
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
         wall_ms = 1e3 * (time.perf_counter() - began)
         return Segment(*self._claim(payload), wall_ms)
@@ -251,23 +260,32 @@ class WorkloadTimer:
 
     def _audit(self, mean_ms: float) -> tuple[float, float]:
         """Median milliseconds a call over steps in lockstep, and what a step's round trip may add to a call."""
-        a_graph = rules.graph_calls(len(self._sets))
         calls = rules.calls_a_step(mean_ms)
-        order: dict[str, Any] = {"do": "steps", "calls": calls}
         if self._policy.graph:
-            times = -(-calls // a_graph)
-            calls, order = times * a_graph, {"do": "replay", "times": times}
+            a_graph = rules.graph_calls(len(self._sets))
+            calls = -(-calls // a_graph) * a_graph
         verified = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS))
         each = []
         for step in range(rules.AUDIT_STEPS):
             self._refresh()
-            began = time.perf_counter()
-            payload = self._ask(order, b"B")
-            each.append(1e3 * (time.perf_counter() - began) / calls)
-            self._claim(payload)
+            each.append(self._step_ms(calls) / calls)
             if step in verified:
                 self._verify(calls, inspect=False)
         return statistics.median(each), rules.AUDIT_STEP_MS / calls
+
+    def _step_ms(self, calls: int) -> float:
+        """Milliseconds from telling the process to begin to its word that all is done."""
+        self._steps += 1
+        self._process.order({"do": "step", "number": self._steps, "calls": calls})
+        time.sleep(0.001)  # it is at the page by then, and waits
+        deadline = time.monotonic() + self._limits.gpu_call_s
+        began = time.perf_counter()
+        self._page[GO] = self._steps
+        self._page.wait(DONE, self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
+        wall_ms = 1e3 * (time.perf_counter() - began)
+        self._claim(self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}"))
+        self.seconds["timed"] += wall_ms / 1e3
+        return wall_ms
 
     def _choose(self, population: int, most: int) -> list[int]:
         indices = list(range(population))

@@ -31,7 +31,7 @@ class Outcome:
     """What timing one candidate came to, per workload label.
 
     `failed` is the label of the workload that failed with `checks` of it wrong, or that was `noisy`; nothing is
-    measured then.
+    measured then. `seconds` are those spent on first calls ("tuning") and on timed ones, the baseline's included.
     """
 
     measured: dict[str, Measurement] = field(default_factory=dict)
@@ -42,6 +42,7 @@ class Outcome:
     drift: float | None = None
     notes: list[str] = field(default_factory=list)
     peak_memory_bytes: int | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def ratios_hold(self) -> bool:
@@ -100,14 +101,18 @@ class Baseline:
         """Its process, which must outlive candidates."""
         return self._process.pid
 
-    def measure(self, setting: Setting) -> dict[str, Measurement]:
-        """Its latencies now, kept as the latest ones. Raises TaskFault where it is wrong or fails."""
+    def measure(self, setting: Setting, seconds: dict[str, float]) -> dict[str, Measurement]:
+        """Its latencies now, kept as the latest ones; the time it took is added to `seconds`.
+
+        Raises TaskFault where it is wrong or fails.
+        """
         setting.progress("timing the baseline")
         try:
             for workload in setting.workloads:
                 with setting.timer(self._process, workload, "baseline") as timer:
                     timer.prepare()
                     self.latest[workload["label"]] = timer.measure(audited=False).measurement
+                    _add(seconds, timer.seconds)
         except CandidateFault as fault:
             raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
         except WrongAnswer as wrong:
@@ -155,7 +160,7 @@ class Comparison:
         labels = {workload["label"] for workload in setting.workloads}
         outcome = Outcome()
         if baseline is not None:
-            known = baseline.latest if labels <= set(baseline.latest) else baseline.measure(setting)
+            known = baseline.latest if labels <= set(baseline.latest) else baseline.measure(setting, outcome.seconds)
             outcome.baseline = {label: known[label] for label in labels}
         with self._start() as process:
             process.load()
@@ -170,7 +175,7 @@ class Comparison:
                 if not self._time_again(process, workload, outcome):
                     return outcome
         if baseline is not None:
-            after = baseline.measure(setting)
+            after = baseline.measure(setting, outcome.seconds)
             outcome.drift = max(abs(after[label].mean_ms / outcome.baseline[label].mean_ms - 1) for label in labels)
             outcome.baseline = {label: together(outcome.baseline[label], after[label]) for label in labels}
         return outcome
@@ -219,6 +224,7 @@ class Comparison:
                 return None
             finally:
                 outcome.checks.setdefault(label, []).extend(timer.checks)
+                _add(outcome.seconds, timer.seconds)
                 peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
                 outcome.peak_memory_bytes = max(peaks, default=None)
         if timed.spread > NOISE and not timed.suspicions:
@@ -226,6 +232,11 @@ class Comparison:
             outcome.notes.append(f"{label}: timed segments differ by {timed.spread:.1%}, twice")
             return None
         return timed
+
+
+def _add(total: dict[str, float], seconds: Mapping[str, float]) -> None:
+    for name, value in seconds.items():
+        total[name] = total.get(name, 0.0) + value
 
 
 def _repeated(first: Mapping[str, str], second: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import map_descriptor
 from d2k_agent.evaluator.timing.graph import CallGraph
+from d2k_agent.evaluator.timing.page import DONE, GO, STOP, Page
 
 CLAIM = struct.Struct("<qd")
 """Calls made, and milliseconds that they took by events on the GPU."""
@@ -30,17 +31,19 @@ class TimedCalls:
 
     def __init__(self, run: Callable[..., Any], sets: list[AttachedSet]) -> None:
         self._run, self._sets = run, sets
-        self._stop: torch.Tensor | None = None
+        self._page: Page | None = None
         self._kept: dict[int, tuple[torch.Tensor, ...]] = {}
         self._graph: CallGraph | None = None
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
         """Carry out one order; the answer's kind and payload."""
-        if operation == "flag":
-            self._stop = map_descriptor(descriptors[0])
+        if operation == "page":
+            self._page = Page(map_descriptor(descriptors[0]))
             return b"A", b""
         if operation == "steps":
             return b"B", CLAIM.pack(*self._steps(int(request["calls"])))
+        if operation == "step":
+            return b"B", CLAIM.pack(*self._step(int(request["number"]), int(request["calls"])))
         if operation == "batch":
             return b"B", CLAIM.pack(*self._batch())
         if operation == "capture":
@@ -67,13 +70,21 @@ class TimedCalls:
         torch.cuda.synchronize()
         return calls, start.elapsed_time(end)
 
+    def _step(self, number: int, calls: int) -> tuple[int, float]:
+        """One audited step: begun by the page and ended on it. Calls of a graph are whole replays."""
+        assert self._page is not None
+        self._page.wait(GO, number)
+        made, claim_ms = self._replay(calls // self._graph.calls) if self._graph else self._steps(calls)
+        self._page[DONE] = number
+        return made, claim_ms
+
     def _batch(self) -> tuple[int, float]:
         """Calls until the supervisor raises its flag."""
-        assert self._stop is not None
+        assert self._page is not None
         start, end, ahead = _event(), _event(), deque[torch.cuda.Event]()
         number = 0
         start.record()
-        while not self._stop[0]:
+        while not self._page[STOP]:
             self._call(number)
             number += 1
             ahead.append(torch.cuda.Event())
