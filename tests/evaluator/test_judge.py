@@ -247,12 +247,16 @@ FOREIGN = {
 }
 
 
+FILLS_THE_MEMORY = """
+hog, size = [], 1 << 26
+while size > 1000:
+    try:
+        hog.append(bytearray(size))
+    except MemoryError:
+        size //= 16
+"""
 BLAMES_THE_TASK = {
-    "fills the memory": (
-        "hog = []\nfor size in (1 << 26, 1 << 20, 1 << 16, 1 << 12):\n    try:\n        while True:\n"
-        "            hog.append(bytearray(size))\n    except MemoryError:\n        pass\n",
-        VerdictStatus.OUT_OF_MEMORY,
-    ),
+    "fills the memory": (FILLS_THE_MEMORY, VerdictStatus.OUT_OF_MEMORY),
     "changes torch": ("torch.randn = torch.manual_seed = None\n", VerdictStatus.RUNTIME_ERROR),
 }
 
