@@ -15,7 +15,7 @@ from d2k_agent.contract import TaskBundle
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.rules.policy import policy_of
-from d2k_agent.evaluator.task_format import check_gates, check_labels, check_variations, entries
+from d2k_agent.evaluator.task_format import check_gates, check_labels, check_precision, check_variations, entries
 from d2k_agent.evaluator.timing.policy import policy_of as timing_policy
 
 
@@ -54,6 +54,7 @@ class LoadedTask:
             raise TaskFault(f"{hidden}: {problem}") from None
         check_gates(hidden, self.gates, self.output_names)
         check_variations(hidden, self.variations, vars(self._checks))
+        check_precision(hidden, self.hidden)
         varied = [variation["workload"] for variation in self.variations]
         check_labels(hidden, [*self.registered, *self.smoke, *varied])
 

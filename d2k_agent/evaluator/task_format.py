@@ -14,6 +14,7 @@ from d2k_agent.evaluator.gates import GATES
 
 _PARAMETERS = {"allclose_share": ("atol", "rtol")}
 """The numbers that a kind of gate needs; a limit where nothing else is said."""
+_PRECISION = frozenset({"operands", "accumulators", "output_only"})
 
 
 def entries(file: str, data: dict[str, Any], name: str, kind: type, least: int = 0) -> list[Any]:
@@ -30,7 +31,7 @@ def check_gates(file: str, gates: Sequence[dict[str, Any]], outputs: Sequence[st
     """Raises TaskFault for a gate of no known kind, without its numbers, or on an output that does not exist."""
     for gate in gates:
         kind = gate.get("gate")
-        if kind not in GATES:
+        if not isinstance(kind, str) or kind not in GATES:
             raise TaskFault(f"{file}: there is no gate {kind!r}; gates are {', '.join(GATES)}")
         if gate.get("output", outputs[0]) not in outputs:
             raise TaskFault(f"{file}: gate {kind} names output {gate['output']!r}; outputs are {', '.join(outputs)}")
@@ -49,6 +50,21 @@ def check_variations(file: str, variations: Sequence[dict[str, Any]], functions:
                 f"{file}: variation {variation['name']} asks for {variation.get('vary')!r}, "
                 "which hidden/check.py does not define"
             )
+
+        devices = variation.get("devices", [])
+        if not isinstance(devices, list):
+            raise TaskFault(f"{file}: devices of variation {variation['name']} must be a list of names of devices")
+
+
+def check_precision(file: str, data: dict[str, Any]) -> None:
+    """Raises TaskFault for a `precision` rule that does not say which types products and conversions may have."""
+    rule = data.get("precision", {})
+    if not isinstance(rule, dict) or set(rule) - _PRECISION:
+        raise TaskFault(f"{file}: precision must be an object with {', '.join(sorted(_PRECISION))}, and nothing else")
+    for name in rule:
+        entries(f"{file}: precision", rule, name, str)
+    if ("operands" in rule) != ("accumulators" in rule):
+        raise TaskFault(f"{file}: precision needs both operands and accumulators, or neither")
 
 
 def check_labels(file: str, workloads: Sequence[dict[str, Any]]) -> None:

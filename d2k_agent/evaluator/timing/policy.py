@@ -53,7 +53,7 @@ def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
     """The policy that a task's hidden/workloads.json asks for. Raises ValueError that says what may stand there."""
     timing = hidden.get("timing", {"mode": "batch"})
     mode = timing.get("mode") if isinstance(timing, dict) else None
-    if mode not in POLICIES:
+    if not isinstance(mode, str) or mode not in POLICIES:
         raise ValueError(f'timing must be {{"mode": ...}} with one of {", ".join(POLICIES)}, not {timing!r:.80}')
     return POLICIES[mode]
 
