@@ -32,16 +32,13 @@ class ScratchRoot:
 
 
 def sweep(parent: str) -> None:
-    """Remove the folders below `parent` that ended evaluators of this user left."""
-    with os.scandir(parent) as found:
-        roots = [
-            entry.path
-            for entry in found
-            if entry.name.startswith(PREFIX)
-            and entry.is_dir(follow_symlinks=False)
-            and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-        ]
-    for root in roots:
+    """Remove the folders below `parent` that ended evaluators of this user left, so far as the system lets it."""
+    try:
+        with os.scandir(parent) as found:
+            entries = [entry for entry in found if entry.name.startswith(PREFIX)]
+    except OSError:  # a folder that may be entered and not listed: nothing to be seen, nothing to be swept
+        return
+    for root in (entry.path for entry in entries if _own_folder(entry)):
         try:
             lock = os.open(os.path.join(root, _OWNER), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:  # it is being made, or being removed
@@ -49,7 +46,14 @@ def sweep(parent: str) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(root, ignore_errors=True)
-        except BlockingIOError:  # its evaluator lives
+        except OSError:  # its evaluator lives; or the file system has no locks, so that nobody can tell
             continue
         finally:
             os.close(lock)
+
+
+def _own_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+    except OSError:  # its evaluator removed it in this moment
+        return False

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from d2k_agent.evaluator.scratch import PREFIX, ScratchRoot, sweep
@@ -40,3 +41,28 @@ def test_a_killed_owners_folder_is_swept_and_a_living_ones_is_not(tmp_path: Path
     }
     mine.remove()
     assert not Path(mine.path).exists()
+
+
+def test_folders_that_vanish_meanwhile_are_left_to_whoever_removes_them(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    def churn() -> None:
+        while not ended.is_set():
+            ScratchRoot(str(tmp_path)).remove()
+
+    owners = [threading.Thread(target=churn) for _ in range(2)]
+    for owner in owners:
+        owner.start()
+    try:
+        for _ in range(1500):
+            sweep(str(tmp_path))
+    finally:
+        ended.set()
+        for owner in owners:
+            owner.join()
+
+
+def test_where_nothing_can_be_listed_nothing_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    sweep(str(tmp_path / "file"))
+    sweep(str(tmp_path / "gone"))
