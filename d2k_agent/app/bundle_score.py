@@ -92,11 +92,24 @@ def _writable(path: Path) -> Path:
 def _judge(subject: Subject, archive: bytes, given: argparse.Namespace) -> Verdict:
     # No settings file has a say: a bundle is judged by what is in it.
     settings = Settings(gpu=given.gpu, evaluator_python=given.python)
-    launcher = open_launcher(here(), settings, lambda text: _say(sys.stderr, f"... {text}"), archive)
+    launcher = open_launcher(here(), settings, _Steps().told, archive)
     try:
         return launcher.launch(subject.job(given.device, given.unsafe_no_sandbox))
     finally:
         launcher.close()
+
+
+class _Steps:
+    """Prints what is being done, a line a step: the calls of one check are one step."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def told(self, text: str) -> None:
+        step = text.partition(", call ")[0]
+        if step != self._last:
+            _say(sys.stderr, f"... {step}")
+        self._last = step
 
 
 def _say(stream: TextIO, text: str) -> None:
