@@ -55,16 +55,12 @@ def choose_model(around: Surroundings, settings: Settings, slug: str) -> ChosenM
     return ChosenModel(name)
 
 
-def keep_script(folder: Path, chosen: ChosenModel) -> None:
-    """Write a scripted model's replies into a new run's folder, so that the run resumes with the same ones."""
-    from d2k_agent.records.files import write_atomically, writing
-
+def files_to_keep(chosen: ChosenModel) -> dict[str, bytes]:
+    """What a new run's folder holds of its model: a script's replies, so that the run resumes with the same ones."""
     if chosen.script is None:
-        return
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        return {}
     data = {"name": chosen.name, "replies": list(chosen.script)}
-    write_atomically(folder / SCRIPT_FILE, json.dumps(data, ensure_ascii=True, indent=1).encode())
+    return {SCRIPT_FILE: json.dumps(data, ensure_ascii=True, indent=1).encode()}
 
 
 def kept_model(config: RunConfig, folder: Path) -> ChosenModel:

@@ -19,7 +19,7 @@ from d2k_agent import __version__
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import require_gpu
-from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, keep_script, kept_model, open_model
+from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, files_to_keep, kept_model, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.contract import source_sha256
@@ -207,8 +207,7 @@ def _start(
         versions=_versions(),
     )
     with _nothing_left_of_a_failure(path):
-        keep_script(path, chosen)
-        run = RunFolder.create(path, record)
+        run = RunFolder.create(path, record, files_to_keep(chosen))
     return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
 
 
@@ -219,6 +218,8 @@ def _nothing_left_of_a_failure(path: Path) -> Iterator[None]:
     try:
         yield
     except MachineError as error:
+        if (path / "run.json").exists():  # another start was faster: what lies there is its run
+            raise
         # Nothing was in the folder before. What the disk does not give back stays, and the first error is the one told.
         with suppress(OSError):
             for entry in path.iterdir():

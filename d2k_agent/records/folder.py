@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -36,16 +37,24 @@ class RunFolder:
         self._stop = path / "stop"
 
     @classmethod
-    def create(cls, path: Path, record: RunRecord) -> RunFolder:
-        """Make the folder of a new run. Raises UsageError when there is a run already."""
+    def create(cls, path: Path, record: RunRecord, files: Mapping[str, bytes] | None = None) -> RunFolder:
+        """Make the folder of a new run, with `files` beside run.json.
+
+        Raises UsageError, and writes nothing, when there is a run already or another process is making one.
+        """
         folder = cls(path)
-        if folder.run_json.exists():
-            command = f"d2k-agent resume {shlex.quote(str(path))}"
-            raise UsageError(f"{path} holds a run already; resume it with `{command}`, or name another")
         with writing(path):
-            folder.workspace.mkdir(parents=True, exist_ok=True)
-            folder.candidates.mkdir(exist_ok=True)
-        write_atomically(folder.run_json, record.model_dump_json(indent=2).encode() + b"\n")
+            path.mkdir(parents=True, exist_ok=True)
+        with folder.drive():
+            if folder.run_json.exists():
+                command = f"d2k-agent resume {shlex.quote(str(path))}"
+                raise UsageError(f"{path} holds a run already; resume it with `{command}`, or name another")
+            with writing(path):
+                folder.workspace.mkdir(exist_ok=True)
+                folder.candidates.mkdir(exist_ok=True)
+            for name, data in (files or {}).items():
+                write_atomically(path / name, data)
+            write_atomically(folder.run_json, record.model_dump_json(indent=2).encode() + b"\n")
         return folder
 
     @property
@@ -85,11 +94,15 @@ class RunFolder:
         return self._stop.exists()
 
     def withdraw_stop(self) -> bool:
-        """Take back a request that no driver has obeyed; True when there was one."""
-        try:
-            self._stop.unlink()
-        except FileNotFoundError:
-            return False
+        """Take back a request that no driver has obeyed; True when there was one.
+
+        Raises UsageError while the run is driven: the request is meant for that driver.
+        """
+        with self.drive():
+            try:
+                self._stop.unlink()
+            except FileNotFoundError:
+                return False
         return True
 
     def store_candidate(self, source: str) -> str:

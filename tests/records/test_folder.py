@@ -46,7 +46,7 @@ def test_the_record_comes_back_as_it_was(tmp_path: Path) -> None:
 
     assert RunFolder(tmp_path / "r").read_record() == written
     assert (written.arm, written.pair, written.replicate) == ("guided", "p7", 2)
-    assert {path.name for path in run.path.iterdir()} == {"run.json", "workspace", "candidates"}
+    assert {path.name for path in run.path.iterdir()} == {"run.json", "workspace", "candidates", "driver.lock"}
 
 
 def test_a_run_is_made_once(tmp_path: Path) -> None:
@@ -54,6 +54,31 @@ def test_a_run_is_made_once(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="holds a run already; resume it"):
         RunFolder.create(tmp_path / "r", record())
+
+
+def test_files_of_a_run_that_is_there_are_not_written_over(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "r", record(), {"script.json": b"first"})
+
+    with pytest.raises(UsageError, match="holds a run already"):
+        RunFolder.create(tmp_path / "r", record(), {"script.json": b"second"})
+    assert (run.path / "script.json").read_bytes() == b"first"
+
+
+def test_two_processes_do_not_make_one_run(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    with RunFolder(tmp_path / "r").drive(), pytest.raises(UsageError, match="is driven by process"):
+        RunFolder.create(tmp_path / "r", record(), {"script.json": b"second"})
+    assert not (tmp_path / "r/script.json").exists()
+
+
+def test_a_stop_that_is_meant_for_a_driver_is_not_withdrawn_by_another_process(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "r", record())
+    with run.drive():
+        run.request_stop()
+        with pytest.raises(UsageError, match="is driven by process"):
+            run.withdraw_stop()
+    assert run.stop_requested()
+    assert (run.withdraw_stop(), run.withdraw_stop(), run.stop_requested()) == (True, False, False)
 
 
 def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
@@ -142,4 +167,4 @@ def test_files_are_as_open_as_the_umask_lets_them_and_whatever_ends_a_write_leav
 
     with pytest.raises(TypeError):
         write_atomically(run.run_json, None)  # type: ignore[arg-type]
-    assert {path.name for path in run.path.iterdir()} == {"run.json", "workspace", "candidates"}
+    assert {path.name for path in run.path.iterdir()} == {"run.json", "workspace", "candidates", "driver.lock"}
