@@ -40,7 +40,7 @@ class LiteLLMModel:
 
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
-    `list_prices`: whether the prices in litellm's table hold; left out, they do unless `options` name a server.
+    Prices are those of litellm's table, and unknown where `options` name a server.
     Raises UsageError when the name is no model's or a key is missing.
     """
 
@@ -51,7 +51,6 @@ class LiteLLMModel:
         keys: Mapping[str, str] | None = None,
         *,
         policy: RetryPolicy | None = None,
-        list_prices: bool | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
@@ -60,7 +59,6 @@ class LiteLLMModel:
         self.name = name
         self._options = options or ModelOptions()
         self._policy = policy or RetryPolicy()
-        self._list_prices = self._options.api_base is None if list_prices is None else list_prices
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
         self._mask = Mask(keys or {})
         self._litellm = _load()
@@ -167,7 +165,7 @@ class LiteLLMModel:
         A prompt that nobody split costs what litellm says: all of it as uncached input.
         """
         names = (self.name, self._bare_name, f"{self._provider}/{self._bare_name}")
-        if not self._list_prices or usage.output is None:
+        if self._options.api_base or usage.output is None:
             return None
         if not any(name in self._litellm.model_cost for name in names):
             return None

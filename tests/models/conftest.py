@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,27 +33,47 @@ class Asked:
         return self.model.complete([{"role": "user", "content": "go"}, *messages], SCHEMAS)
 
 
+@contextmanager
+def providers_at(base: str) -> Iterator[None]:
+    """Let litellm take the server at `base` for the providers themselves: no option of the client names it."""
+    before = {name: os.environ.get(name) for name in ("OPENAI_BASE_URL", "ANTHROPIC_API_BASE")}
+    os.environ.update(dict.fromkeys(before, base))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 @pytest.fixture
 def client() -> Iterator[Callable[..., Asked]]:
-    """Makes a client of a provider that plays a case, or a list of steps, until the test ends."""
+    """Makes a client of a provider that plays a case, or a list of steps, until the test ends.
+
+    The provider is a server of one's own, named by an option; with own_server=False litellm takes it for the one that
+    the model's name means.
+    """
     running = ExitStack()
 
     def connect(
         steps: list[dict[str, Any]] | dict[str, Any],
         name: str = "openai/d2k-test-1",
-        list_prices: bool | None = True,
+        own_server: bool = True,
         **options: Any,
     ) -> Asked:
         playing = running.enter_context(serving(steps["responses"] if isinstance(steps, dict) else steps))
         base = playing.url + ("" if name.startswith("anthropic/") else "/v1")
+        if not own_server:
+            running.enter_context(providers_at(base))
         waits: list[float] = []
         notices: list[str] = []
         model = LiteLLMModel(
             name,
-            ModelOptions(api_base=base, **{"timeout_s": 20.0, **options}),
+            ModelOptions(api_base=base if own_server else None, **{"timeout_s": 20.0, **options}),
             {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY},
             policy=RetryPolicy(attempts=4),
-            list_prices=list_prices,
             wait=waits.append,
             jitter=lambda: 0.0,
             notice=notices.append,

@@ -23,7 +23,7 @@ def calls_of(message: dict[str, Any]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize("name", ["B01a", "B01e", "B04a"])
 def test_buckets_and_cost(name: str, case: Case, client: Client, priced: str) -> None:
     played = case(name)
-    reply = client(played, priced).ask()
+    reply = client(played, priced, own_server=False).ask()
     expected = played["expect"]
     for bucket in {"uncached_input", "cache_write", "cache_read", "output", "reasoning"} & set(expected):
         assert getattr(reply.usage, bucket) == expected[bucket]
@@ -32,25 +32,25 @@ def test_buckets_and_cost(name: str, case: Case, client: Client, priced: str) ->
 
 
 def test_buckets_and_cost_where_the_prompt_excludes_what_was_cached(case: Case, client: Client) -> None:
-    reply = client(case("B01b"), "anthropic/claude-opus-4-8").ask()
+    reply = client(case("B01b"), "anthropic/claude-opus-4-8", own_server=False).ask()
     assert reply.usage == Usage(uncached_input=12, cache_write=4_000, cache_read=9_000, output=500, reasoning=None)
     assert reply.cost_usd == pytest.approx(0.04206, abs=1e-9)
 
 
 def test_an_unmapped_model_has_tokens_and_no_cost(case: Case, client: Client) -> None:
-    reply = client(case("B03"), "openai/d2k-brand-new-2027").ask()
+    reply = client(case("B03"), "openai/d2k-brand-new-2027", own_server=False).ask()
     assert reply.usage == Usage(1_000, 0, 9_000, 500)
     assert reply.cost_usd is None
 
 
 def test_at_a_server_of_ones_own_the_price_is_unknown(case: Case, client: Client, priced: str) -> None:
-    assert client(case("B01a"), priced, list_prices=None).ask().cost_usd is None
+    assert client(case("B01a"), priced).ask().cost_usd is None
 
 
 def test_missing_usage_is_unknown_and_so_is_the_cost_of_a_priced_model(case: Case, client: Client, priced: str) -> None:
     step = case("B01a")["responses"][0]
     del step["body"]["usage"]
-    reply = client([step], priced).ask()
+    reply = client([step], priced, own_server=False).ask()
     assert reply.usage == Usage.unknown()
     assert reply.cost_usd is None
 
@@ -58,7 +58,7 @@ def test_missing_usage_is_unknown_and_so_is_the_cost_of_a_priced_model(case: Cas
 def test_reasoning_beside_the_completion_is_paid_for(case: Case, client: Client, priced: str) -> None:
     step = case("B04a")["responses"][0]
     step["body"]["usage"].update(completion_tokens=100, total_tokens=1_900)
-    reply = client([step], priced).ask()
+    reply = client([step], priced, own_server=False).ask()
     assert reply.usage.output == 900
     assert reply.cost_usd == pytest.approx(0.0275, abs=1e-9)
 
