@@ -48,7 +48,7 @@ shapes = st.tuples(*[st.integers(0, 4)] * 4)
 
 
 @given(shapes, st.sampled_from(ANY_LEVELS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_text_of_a_withheld_level_is_left(counts: tuple[int, int, int, int], levels: tuple[str, ...]) -> None:
     text = json.dumps(slice_guidance(marked(counts), levels))
     for level in set(LEVELS) - set(levels):
@@ -56,7 +56,7 @@ def test_no_text_of_a_withheld_level_is_left(counts: tuple[int, int, int, int], 
 
 
 @given(shapes, st.sampled_from(ANY_LEVELS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_text_of_the_given_levels_is_kept(counts: tuple[int, int, int, int], levels: tuple[str, ...]) -> None:
     guidance = marked(counts)
     sliced = slice_guidance(guidance, levels) or {}
@@ -67,7 +67,7 @@ def test_every_text_of_the_given_levels_is_kept(counts: tuple[int, int, int, int
 
 
 @given(shapes, st.sampled_from(ANY_LEVELS), st.sampled_from(ANY_LEVELS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_cutting_twice_is_cutting_to_what_both_allow(
     counts: tuple[int, int, int, int], first: tuple[str, ...], second: tuple[str, ...]
 ) -> None:
