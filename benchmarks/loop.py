@@ -56,7 +56,11 @@ class NullTools:
         parameters = {"type": "object", "properties": {}}
         return [{"type": "function", "function": {"name": "null", "description": "Nothing.", "parameters": parameters}}]
 
-    def call(self, call: ToolCall) -> ToolResult:
+    def file_before(self, call: ToolCall) -> str | None:
+        """It changes no file."""
+        return None
+
+    def call(self, call: ToolCall, file_before: str | None = None) -> ToolResult:
         return ToolResult(call.id, call.name, "ok", "done", 0.0, {})
 
 

@@ -39,9 +39,15 @@ def gpu_variables(wish: str, environ: Mapping[str, str]) -> dict[str, str]:
     return {_VISIBLE: shown[int(wish)]}
 
 
-def no_gpu(wish: str) -> str:
-    """What to say where a GPU is asked for and there is none."""
-    return f"gpu {wish} is not to be had: this machine has no NVIDIA GPU; leave --gpu out to use its CPU"
+def all_hidden(environ: Mapping[str, str]) -> bool:
+    """True where `environ` lets CUDA see no GPU at all."""
+    return _VISIBLE in environ and not visible_gpus(environ[_VISIBLE])
+
+
+def no_gpu(wish: str | None) -> str:
+    """What to say where a GPU is asked for, `wish` or (None) any, and there is none."""
+    what, less = ("device cuda", "use --device cpu") if wish is None else (f"gpu {wish}", "leave --gpu out")
+    return f"{what} is not to be had: this machine has no NVIDIA GPU; {less} to judge on its CPU"
 
 
 def visible_gpus(value: str) -> list[str]:

@@ -12,7 +12,7 @@ class JobKind(enum.StrEnum):
 
     EVALUATE = "evaluate"
     CONFIRM = "confirm"
-    """evaluate() of a run's winner: measured A B B A in any case, and once more by the profiler's clock."""
+    """EVALUATE of a run's winner: measured once more by the profiler's clock."""
     COMPILE = "compile"
     PROFILE = "profile"
 
@@ -76,6 +76,7 @@ class EvaluatorJob:
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
     command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
     incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
+    `trusted` says that the candidate is the task's own code, such as its reference: no rule holds, PyTorch may compute.
     """
 
     kind: JobKind
@@ -91,6 +92,7 @@ class EvaluatorJob:
     static_rules: bool = True
     baseline: str | None = None
     beat: float | None = None
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         if self.ranks < 1:

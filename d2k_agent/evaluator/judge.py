@@ -7,11 +7,9 @@ late variations, the compile report) is remembered by source digest for the life
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from d2k_agent.contract import (
@@ -29,14 +27,15 @@ from d2k_agent.contract import (
 from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
-from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned, worst_norm, worst_of
+from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned
 from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
-from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling import ProfileUnavailable, profile_of, with_device_clock
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Setting
 from d2k_agent.isolation import lease
 
@@ -74,6 +73,10 @@ class _Case:
         self._isolation: str | None = None
         self._target = job.target or present_target()
         self._budget = Budget(job.limits.job_s)
+        if job.kind is JobKind.PROFILE and not self._device.times:
+            self._notes.append(
+                "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
+            )
 
     def verdict(self) -> Verdict:
         if self._job.ranks != 1:
@@ -91,15 +94,16 @@ class _Case:
         return self._acceptable()
 
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
-        steps: list[tuple[str, Callable[[], Verdict | None]]] = (
-            [("static", self._static)] if self._job.static_rules else []
-        )
+        measured = ("timing", self._timed) if self._device.times else ("late", self._late)
+        if self._job.trusted:
+            return [("correctness", self._correctness), measured]
+        steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static)] * self._job.static_rules
         steps += [("compile", self._compile), ("precision", self._precision)]
         if self._job.kind is JobKind.PROFILE:
             steps.append(("profile", self._profiled))
         if self._job.kind.judges:
             steps += [("correctness", self._correctness), ("captured", self._captured), ("launches", self._launches)]
-            steps.append(("timing", self._timed) if self._device.times else ("late", self._late))
+            steps.append(measured)
         if self._job.kind is JobKind.CONFIRM:
             steps.append(("device clock", self._device_clock))
         return steps
@@ -219,7 +223,9 @@ class _Case:
         """All series of one tier, in order, to the first failure."""
         job = self._job
         seed = derive(job.seed, "late" if late else "early")
-        runner = SeriesRunner(self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress)
+        runner = SeriesRunner(
+            self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
+        )
         for series in planned(self._task, self._device, late):
             if self._selected_smoke() and series.label not in job.workloads:
                 continue
@@ -256,12 +262,17 @@ class _Case:
             return not failed
 
         setting = Setting(
-            self._task, self._device, self._wanted, self._job.seed, self._job.limits, self._bench.progress
+            self._task,
+            self._device,
+            self._wanted,
+            self._job.seed,
+            self._job.limits,
+            self._bench.progress,
+            self._job.trusted,
         )
         try:
             baseline = self._baseline(setting)
-            compared = Comparison(setting, self._process, baseline, self._job.beat, self._job.kind is JobKind.CONFIRM)
-            outcome = compared.run(late_first)
+            outcome = Comparison(setting, self._process, baseline, self._job.beat).run(late_first)
         except TaskFault:
             self._bench.forget_baseline(self._job)
             raise
@@ -281,70 +292,31 @@ class _Case:
         self._notes += outcome.notes
         self._seconds |= {f"timing.{name}": round(value, 3) for name, value in outcome.seconds.items()}
         if outcome.failed is not None:
-            status = VerdictStatus.NOISY if outcome.noisy else VerdictStatus.INCORRECT
-            checks = () if outcome.noisy else worst_of(outcome.checks[outcome.failed])
-            told = next((check.message or check.gate for check in checks if not check.passed), outcome.notes[-1:])
-            message = f"{outcome.failed}: {told}" if isinstance(told, str) else " ".join(told)
-            self._results.append(WorkloadResult(outcome.failed, status, checks, message=message))
-            return self._end(status, message)
+            result = failure_of(outcome)
+            self._results.append(result)
+            return self._end(result.status, result.message)
         self._outcome = outcome
-        for label, measurement in outcome.measured.items():
-            checks = worst_of(outcome.checks[label])
-            self._registered.append(
-                WorkloadResult(
-                    label,
-                    VerdictStatus.PASSED,
-                    checks,
-                    mean_ms=measurement.mean_ms,
-                    speedup=outcome.speedup(label),
-                    rel_norm=worst_norm(checks),
-                    measurement=measurement,
-                    baseline=outcome.baseline.get(label),
-                )
-            )
+        self._registered = results_of(outcome)
         return None
 
     def _device_clock(self) -> Verdict | None:
         """The fourth clock: kernel durations by the profiler, where there is one."""
-        if not self._registered or not self._device.times:
-            return None
-        try:
+        if self._registered and self._device.times:
             with self._lease():
-                self._registered = [self._by_device(result) for result in self._registered]
-        except ProfileUnavailable as problem:
-            self._notes.append(f"no device clock: {problem}")
+                self._registered, notes = with_device_clock(self._job, self._registered, self._wanted)
+            self._notes += notes
         return None
-
-    def _by_device(self, result: WorkloadResult) -> WorkloadResult:
-        workload = next(item for item in self._wanted if item["label"] == result.label)
-        device_ms = device_clock_ms(
-            self._job.candidate, self._job.task.public["get_inputs.py"], workload, **self._under()
-        )
-        assert result.measurement is not None
-        return replace(result, measurement=replace(result.measurement, device_ms=device_ms))
 
     def _profiled(self) -> Verdict | None:
         """The profile of the first workload asked for; where there can be none, why."""
         if not self._device.times:
-            self._notes.append(
-                "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
-            )
             return None
-        generator = self._job.task.public["get_inputs.py"]
         try:
             with self._lease():
-                self._profile = profile_candidate(self._job.candidate, generator, self._wanted[0], **self._under())
+                self._profile = profile_of(self._job, self._wanted[0])
         except ProfileUnavailable as problem:
             self._notes.append(f"no profile: {problem}; see the compile report")
         return None
-
-    def _under(self) -> dict[str, Any]:
-        """What every run of the profiler is bound by."""
-        return {
-            "scratch_parent": tempfile.gettempdir(),
-            "limit_s": self._job.limits.compile_s,
-            "unsafe": self._job.unsafe_no_sandbox,
-        }
 
     def _acceptable(self) -> Verdict:
         self._results = [*self._registered, *self._results]

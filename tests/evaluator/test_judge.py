@@ -47,6 +47,14 @@ def test_an_honest_kernel_is_correct_and_untimed(launcher: ProcessLauncher) -> N
     assert "landlock" in verdict.environment.isolation
 
 
+def test_the_tasks_own_code_may_compute_with_pytorch(launcher: ProcessLauncher) -> None:
+    asked = job(task().public["reference.py"], trusted=True)
+    verdict = launcher.launch(asked)
+    assert verdict.status is VerdictStatus.UNTIMED, verdict.message
+    wrong = launcher.launch(job("def run(x, factor):\n    return x * 2\n", trusted=True))
+    assert wrong.status is VerdictStatus.INCORRECT
+
+
 WRONG = {
     "uninitialised": ("def run(x, factor):\n    scaled(x, factor)\n    return torch.empty_like(x)\n", "finite"),
     "cached by address": (

@@ -81,11 +81,12 @@ class SeriesRunner:
         limits: Limits,
         budget: Budget,
         progress: Callable[[str], None],
+        trusted: bool = False,
     ) -> None:
         self._task, self._device, self._process = task, device, process
         self._seed, self._limits, self._progress = seed, limits, progress
         self._budget = budget
-        self._calls = Calls(task, process, limits)
+        self._calls = Calls(task, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
         """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""

@@ -32,6 +32,8 @@ from d2k_agent.evaluator.timing.timed import CLAIM
 VERIFIED_SETS = 3
 """Sets whose outputs are compared after a segment; which ones, nobody can know before."""
 HOT_SEGMENTS = 3
+TRY_MS = 10.0
+"""Replays that last this long tell how many a segment needs."""
 
 
 class WrongAnswer(Exception):
@@ -81,16 +83,18 @@ class WorkloadTimer:
         seed: str,
         limits: Limits,
         progress: Callable[[str], None],
+        trusted: bool = False,
     ) -> None:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
         self._policy = task.timing
-        self._calls = Calls(task, process, limits)
+        self._calls = Calls(task, process, limits, trusted)
         self._draws = 0
         self._sets: list[Lent] = []
         self._memory = SharedMemory("page", BYTES)
         self._page = Page(self._memory.mapping)
         self._steps = 0
+        self._replays_a_s: float | None = None
         self.seconds = {"tuning": 0.0, "timed": 0.0}
         self._loads: list[Any] = []
         self.checks: list[Check] = []
@@ -147,7 +151,7 @@ class WorkloadTimer:
             self._verify(segments[-1].calls, inspect=number == inspected)
         calls = sum(segment.calls for segment in segments)
         mean_ms = sum(segment.claim_ms for segment in segments) / calls
-        suspicions |= _wall_suspicion(segments)
+        suspicions |= wall_suspicion(segments)
         audit_ms = None
         if audited:
             self._progress(f"auditing {self._label}")
@@ -216,12 +220,16 @@ class WorkloadTimer:
         wall_ms = 1e3 * (time.perf_counter() - began)
         return Segment(*self._claim(payload), wall_ms)
 
-    def _replayed(self, seconds: float, times: int | None = None) -> Segment:
-        if times is None:
+    def _replayed(self, seconds: float) -> Segment:
+        """Replays that last about `seconds`; how many that is, short tries tell once for each graph."""
+        if self._replays_a_s is None:
             times = 1
-            while (probe := self._replayed(seconds, times)).wall_ms < 20:
+            while (tried := self._replays(times)).wall_ms < TRY_MS:
                 times *= 2
-            times = max(1, round(1e3 * seconds * times / probe.wall_ms))
+            self._replays_a_s = 1e3 * times / tried.wall_ms
+        return self._replays(max(1, round(seconds * self._replays_a_s)))
+
+    def _replays(self, times: int) -> Segment:
         began = time.perf_counter()
         self._process.order({"do": "replay", "times": times})
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
@@ -231,6 +239,7 @@ class WorkloadTimer:
 
     def _captured(self, sets: int) -> dict[str, str]:
         told = self._ask({"do": "capture", "calls": rules.graph_calls(sets), "sets": sets}, b"A")
+        self._replays_a_s = None
         text = told.decode("utf-8", "replace")[:400].replace("\n", "; ")
         return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {text}"} if text else {}
 
@@ -297,7 +306,7 @@ class WorkloadTimer:
             raise WrongAnswer(checks)
 
 
-def _wall_suspicion(segments: list[Segment]) -> dict[str, str]:
+def wall_suspicion(segments: list[Segment]) -> dict[str, str]:
     """Does the claim fall short of the outside clock, or go beyond it, even in the best segment?"""
     gaps = [segment.wall_ms / segment.claim_ms - 1 for segment in segments]
     best = min(gaps, key=abs)

@@ -62,7 +62,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is timed with what. `seed` is the job's own; `progress` is told what is being done."""
+    """What is timed with what. `seed` and `trusted` are the job's own; `progress` is told what is being done."""
 
     task: LoadedTask
     device: CudaDevice
@@ -70,11 +70,12 @@ class Setting:
     seed: str
     limits: Limits
     progress: Callable[[str], None]
+    trusted: bool = False
 
-    def timer(self, process: CandidateProcess, workload: dict[str, Any], *purpose: object) -> WorkloadTimer:
+    def timer(self, process: CandidateProcess, workload: dict[str, Any], purpose: str, trusted: bool) -> WorkloadTimer:
         """A timer of one workload with draws of its own."""
-        seed = derive(self.seed, *purpose)
-        return WorkloadTimer(self.task, self.device, process, workload, seed, self.limits, self.progress)
+        seed = derive(self.seed, purpose)
+        return WorkloadTimer(self.task, self.device, process, workload, seed, self.limits, self.progress, trusted)
 
 
 class Baseline:
@@ -109,7 +110,7 @@ class Baseline:
         setting.progress("timing the baseline")
         try:
             for workload in setting.workloads:
-                with setting.timer(self._process, workload, "baseline") as timer:
+                with setting.timer(self._process, workload, "baseline", trusted=True) as timer:
                     timer.prepare()
                     self.latest[workload["label"]] = timer.measure(audited=False).measurement
                     _add(seconds, timer.seconds)
@@ -131,11 +132,8 @@ class Comparison:
     `beat` is the speedup above which the candidate is measured A B B A (None: in any case).
     """
 
-    def __init__(
-        self, setting: Setting, start: Start, baseline: Baseline | None, beat: float | None, confirming: bool
-    ) -> None:
-        self._setting, self._start, self._baseline = setting, start, baseline
-        self._beat, self._confirming = beat, confirming
+    def __init__(self, setting: Setting, start: Start, baseline: Baseline | None, beat: float | None) -> None:
+        self._setting, self._start, self._baseline, self._beat = setting, start, baseline, beat
 
     def run(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
         """The outcome. `before_timing` is given the loaded process first; where it says False nothing is timed.
@@ -149,10 +147,7 @@ class Comparison:
         again = self._once(lambda _: True)
         assert again is not None and again.drift is not None
         if not again.ratios_hold:
-            again.notes.append(
-                f"the baseline moved by {again.drift:.1%} while this candidate was measured, twice: there is no "
-                "speedup; see what else uses the GPU, then submit again"
-            )
+            again.notes.append("measured twice, and the baseline moved both times: see what else uses the GPU")
         return again
 
     def _once(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
@@ -182,7 +177,7 @@ class Comparison:
 
     def _careful(self, outcome: Outcome) -> bool:
         speedup = outcome.geomean_speedup()
-        return self._confirming or self._beat is None or (speedup is not None and speedup > self._beat)
+        return speedup is not None and (self._beat is None or speedup > self._beat)
 
     def _time(self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome) -> bool:
         """Time one workload; what is suspicious is timed again in a fresh process, and must repeat to count."""
@@ -213,7 +208,7 @@ class Comparison:
     ) -> Timed | None:
         """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
         label = workload["label"]
-        with self._setting.timer(process, workload, purpose) as timer:
+        with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
             try:
                 timer.prepare()
                 timed = timer.measure(audited)

@@ -1,0 +1,56 @@
+"""The profiler's part in a job: a profile of one workload, and the fourth clock of results that passed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from d2k_agent.contract import EvaluatorJob, Profile, WorkloadResult
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.profiling.session import device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
+
+MOST_SURPLUS = 0.2
+"""The profiler runs kernels one by one with a cold cache: it may see this fraction more than the claim."""
+
+
+def profile_of(job: EvaluatorJob, workload: dict[str, Any]) -> Profile:
+    """The profile of the job's candidate on a workload. Raises as profile_candidate() does."""
+    return profile_candidate(job.candidate, job.task.public["get_inputs.py"], workload, **_bounds(job))
+
+
+def with_device_clock(
+    job: EvaluatorJob, results: Sequence[WorkloadResult], workloads: Sequence[dict[str, Any]]
+) -> tuple[list[WorkloadResult], list[str]]:
+    """The results with the profiler's clock beside the others, and notes on what it did not see or saw beyond them.
+
+    A candidate is not blamed for failing under the profiler: it passed without.
+    """
+    by_label = {workload["label"]: workload for workload in workloads}
+    clocked, notes = [], []
+    for result in results:
+        device_ms = None
+        try:
+            device_ms = device_clock_ms(
+                job.candidate, job.task.public["get_inputs.py"], by_label[result.label], **_bounds(job)
+            )
+        except (ProfileUnavailable, CandidateFault) as problem:
+            notes.append(f"no device clock for {result.label}: {problem}")
+        assert result.measurement is not None
+        if device_ms is not None and device_ms > result.measurement.mean_ms * (1 + MOST_SURPLUS):
+            notes.append(
+                f"{result.label}: the kernels of one call take {device_ms:.6g} ms by the profiler's clock, more than "
+                f"the {result.measurement.mean_ms:.6g} ms that were measured; look at what run() launches"
+            )
+        clocked.append(replace(result, measurement=replace(result.measurement, device_ms=device_ms)))
+    return clocked, notes
+
+
+def _bounds(job: EvaluatorJob) -> dict[str, Any]:
+    return {
+        "scratch_parent": tempfile.gettempdir(),
+        "limit_s": job.limits.compile_s,
+        "unsafe": job.unsafe_no_sandbox,
+    }

@@ -1,0 +1,126 @@
+"""The arithmetic of timing: sets, graphs, suspicions, drift, and two measurements as one. No GPU is needed for it."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+
+import pytest
+
+pytest.importorskip("torch")
+
+from d2k_agent.contract import Measurement
+from d2k_agent.evaluator.timing import policy
+from d2k_agent.evaluator.timing.graph import difference
+from d2k_agent.evaluator.timing.measure import Segment, wall_suspicion
+from d2k_agent.evaluator.timing.page import DONE, GO, Page
+from d2k_agent.evaluator.timing.results import failure_of, results_of
+from d2k_agent.evaluator.timing.session import Outcome, geomean, together
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def measured(mean_ms: float, calls: int = 100, **more: float) -> Measurement:
+    return Measurement(mean_ms, calls, 2, mean_ms * 1.001, "events_batch", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("footprint", "sets"),
+    [
+        (16 * MIB, 24),  # 24 allocations are above twice the cache
+        (MIB, 100),  # twice a cache of 50 MiB
+        (1024, 4096),  # the bound on their number
+        (3 * GIB, 1),
+        (1700 * MIB, 2),
+        (9 * GIB, 1),  # one set at least, however large
+    ],
+)
+def test_sets_are_enough_to_leave_the_cache_and_few_enough_to_fit(footprint: int, sets: int) -> None:
+    assert policy.sets_for(footprint, 50 * MIB) == sets
+
+
+@pytest.mark.parametrize("sets", [1, 24, 100, 4096])
+def test_a_graph_visits_each_set_equally_often(sets: int) -> None:
+    calls = policy.graph_calls(sets)
+    assert calls % sets == 0
+    assert calls >= min(sets, 1900)
+
+
+def test_an_audited_step_is_long_enough_to_hide_its_ends() -> None:
+    assert policy.calls_a_step(0.006) * 0.006 >= policy.LEAST_STEP_MS
+    assert policy.calls_a_step(100.0) == 1
+
+
+def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:
+    assert policy.policy_of({}).id == "events_batch"
+    assert policy.policy_of({"timing": {"mode": "graph"}}).id == "graph_rotating"
+    for wrong in (5, {"mode": "fast"}, {}, {"mode": ["batch"]}):
+        with pytest.raises(ValueError, match="batch, graph"):
+            policy.policy_of({"timing": wrong})
+
+
+def test_a_claim_that_falls_short_in_every_segment_is_suspicious() -> None:
+    honest = [Segment(10, 1000.0, 1000.5), Segment(10, 1000.0, 1031.0)]
+    assert wall_suspicion(honest) == {}, "one segment that agrees is enough: the other was disturbed"
+    short = [Segment(10, 900.0, 1000.0), Segment(10, 950.0, 1000.0)]
+    assert "5.3% shorter" in wall_suspicion(short)["timing.wall"]
+    long = [Segment(10, 1100.0, 1000.0)]
+    assert "longer" in wall_suspicion(long)["timing.wall"]
+
+
+def test_a_graph_of_one_call_repeated_has_its_kernels_in_any_order() -> None:
+    assert difference(["a", "b"], ["b", "a", "a", "b"], 2) == ()
+    assert difference(["a", "b"], ["a", "b", "b"], 2)[0].startswith("3 kernels were captured for 2 calls")
+    assert "decoy" in difference(["a"], ["a", "decoy"], 2)
+
+
+def test_the_page_tells_the_other_side_and_a_dead_one_is_noticed() -> None:
+    mapping = mmap.mmap(-1, 4096)
+    ours, theirs = Page(mapping), Page(mapping)
+
+    def candidate() -> None:
+        theirs.wait(GO, 7)
+        theirs[DONE] = 7
+
+    other = threading.Thread(target=candidate)
+    other.start()
+    ours[GO] = 7
+    ours.wait(DONE, 7)
+    other.join()
+    assert ours[DONE] == 7
+    ours.wait(DONE, 8, ended=lambda: True)  # returns though nobody wrote it
+    ours.close()
+    theirs.close()
+
+
+def test_two_measurements_are_one_over_all_their_calls() -> None:
+    both = together(measured(1.0, 100, audit_ms=1.1, sm_mhz=1980.0), measured(2.0, 300, sm_mhz=1380.0))
+    assert both.mean_ms == pytest.approx(1.75)
+    assert both.calls == 400
+    assert both.batches == 4
+    assert both.audit_ms == 1.1
+    assert both.device_ms is None
+    assert both.sm_mhz == 1680.0
+
+
+def test_a_speedup_needs_a_baseline_that_stood_still() -> None:
+    outcome = Outcome(
+        measured={"a": measured(1.0), "b": measured(4.0)},
+        checks={"a": [], "b": []},
+        baseline={"a": measured(2.0), "b": measured(32.0)},
+        drift=0.01,
+    )
+    assert [result.speedup for result in results_of(outcome)] == [2.0, 8.0]
+    assert outcome.geomean_speedup() == pytest.approx(4.0)
+    outcome.drift = 0.03
+    assert [result.speedup for result in results_of(outcome)] == [None, None]
+    assert outcome.geomean_speedup() is None
+    assert geomean([]) is None
+    assert geomean([2.0, None]) is None
+
+
+def test_noise_is_no_latency() -> None:
+    outcome = Outcome(failed="a", noisy="a", notes=["a: timed segments differ by 9.0%, twice"])
+    result = failure_of(outcome)
+    assert result.status == "noisy"
+    assert result.measurement is None
