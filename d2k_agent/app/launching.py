@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, prefix_words
-from d2k_agent.contract.gpu import CUDA_VARIABLES, gpu_variables, no_gpu
+from d2k_agent.contract.gpu import CUDA_VARIABLES, all_hidden, gpu_variables, no_gpu
 from d2k_agent.errors import UsageError
 from d2k_agent.isolation import gpu_devices
 
@@ -37,16 +37,25 @@ def open_launcher(
     return ProcessLauncher(environment, python, progress, prefix=prefix, gpu=settings.gpu, archive=archive)
 
 
-def require_gpu(around: Surroundings, settings: Settings) -> None:
+def require_gpu(around: Surroundings, wish: Settings | RunConfig) -> None:
     """Raise UsageError for a GPU that is not here or hidden. Behind a prefix the evaluator finds that out."""
-    if settings.gpu is None or settings.evaluator:
+    if wish.evaluator or not wants_gpu(wish):
         return
+    environment = around.evaluator_environment()
+    if wish.gpu is None and all_hidden(environment):
+        raise UsageError("device cuda is not to be had: CUDA_VISIBLE_DEVICES hides every GPU; unset it")
     try:
-        gpu_variables(settings.gpu, around.evaluator_environment())
+        if wish.gpu is not None:
+            gpu_variables(wish.gpu, environment)
     except ValueError as problem:
         raise UsageError(str(problem)) from None
     if not gpu_devices():
-        raise UsageError(no_gpu(settings.gpu))
+        raise UsageError(no_gpu(wish.gpu))
+
+
+def wants_gpu(wish: Settings | RunConfig) -> bool:
+    """True where a GPU was asked for, and not just any device that is there."""
+    return wish.gpu is not None or wish.device == "cuda"
 
 
 def gpus_of_tools(around: Surroundings, config: RunConfig, progress: Progress) -> GpuShare:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 from d2k_agent import __version__
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.launching import require_gpu
+from d2k_agent.app.launching import require_gpu, wants_gpu
 from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, files_to_keep, kept_model, open_model
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.contract import source_sha256
 from d2k_agent.errors import MachineError, UsageError
+from d2k_agent.isolation import gpu_devices
 from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
     _require_same_baseline(trace.run, task)
     _require_same_evaluator(config, settings)
+    _require_its_gpu(around, trace.run)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
@@ -176,6 +178,16 @@ def _require_same_evaluator(config: RunConfig, settings: Settings) -> None:
         )
 
 
+def _require_its_gpu(around: Surroundings, record: RunRecord) -> None:
+    config = record.config
+    if wants_gpu(config) and config.evaluator is None and not gpu_devices():
+        raise UsageError(
+            f"{record.run_id} is judged on a GPU, and this machine has none; resume it on one that has, or start a new "
+            "run without --gpu and --device cuda"
+        )
+    require_gpu(around, config)
+
+
 def _task_reference(task: Task) -> str:
     """What run.json says of the task: a slug where the catalog has it, else the folder, found from anywhere."""
     from d2k_agent.catalog import tasks_dir
@@ -190,7 +202,7 @@ def _start(
     from d2k_agent.catalog import staged_files
     from d2k_agent.records import RunFolder, RunRecord
 
-    require_gpu(around, settings)
+    require_gpu(around, config)
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
     model = open_model(around, config, chosen, watcher.note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from d2k_agent.catalog import find_task
 from d2k_agent.config import RunConfig
@@ -39,12 +40,20 @@ def write_scaling(folder: Path) -> Path:
 
 
 def ended_run(
-    folder: Path, *, ranked: bool = False, over: bool = True, winner: bool = True, evaluator: str | None = None
+    folder: Path,
+    *,
+    ranked: bool = False,
+    over: bool = True,
+    winner: bool = True,
+    evaluator: str | None = None,
+    **configured: Any,
 ) -> RunFolder:
     """A run in `folder`/run: its candidate was handed in at turn 3 and chosen. Not `over`: it was interrupted then."""
     place = write_scaling(folder / "scaling")
     found = find_task(str(place))
-    config = RunConfig(task=str(place), model="scripted/x", gpu=None if evaluator is None else "1", evaluator=evaluator)
+    if evaluator is not None:
+        configured = {"gpu": "1", "evaluator": evaluator, **configured}
+    config = RunConfig(task=str(place), model="scripted/x", **configured)
     record = RunRecord(
         run_id="run",
         config=config,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.isolation import gpu_devices
 from tests.cli.shell import assert_refused, d2k
 
 
@@ -44,6 +45,15 @@ def test_what_does_not_exist_is_named_and_nothing_is_made(
     answer = d2k(*arguments, folder=tmp_path)
     assert_refused(answer, 2, *words)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(bool(gpu_devices()), reason="a GPU is here")
+@pytest.mark.parametrize("line", [("solve", "muon"), ("evaluate", "muon", "x.py"), ("compile", "muon", "x.py")])
+def test_a_gpu_that_is_not_here_is_refused_before_anything_starts(tmp_path: Path, line: tuple[str, ...]) -> None:
+    (tmp_path / "x.py").write_text("def run(G, steps=5): ...\n")
+    answer = d2k(*line, "--device", "cuda", folder=tmp_path)
+    assert_refused(answer, 2, "device cuda is not to be had", "--device cpu")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
 
 
 def test_a_baseline_that_does_not_exist_is_named_before_anything_starts(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -100,9 +101,17 @@ def test_a_gpu_that_is_hidden_here_is_refused_before_anything_starts(tmp_path: P
     around = surroundings(tmp_path, CUDA_VISIBLE_DEVICES="3")
     with pytest.raises(UsageError, match="gpu 1 is not to be had"):
         require_gpu(around, Settings(gpu="1"))
-    require_gpu(around, Settings(gpu="1", evaluator="ssh host"))
+    with pytest.raises(UsageError, match="hides every GPU; unset it"):
+        require_gpu(surroundings(tmp_path, CUDA_VISIBLE_DEVICES=""), Settings(device="cuda"))
+
+
+@pytest.mark.parametrize("wish", [Settings(gpu="0"), Settings(device="cuda")])
+def test_a_gpu_is_refused_where_there_is_none_and_let_pass_where_nobody_knows(tmp_path: Path, wish: Settings) -> None:
+    around = surroundings(tmp_path)
+    require_gpu(around, dataclasses.replace(wish, evaluator="ssh host"))
+    require_gpu(around, Settings(device="auto"))
     if gpu_devices():
-        require_gpu(around, Settings(gpu="0"))
+        require_gpu(around, wish)
     else:
-        with pytest.raises(UsageError, match="has no NVIDIA GPU"):
-            require_gpu(around, Settings(gpu="0"))
+        with pytest.raises(UsageError, match=r"this machine has no NVIDIA GPU; .* to judge on its CPU"):
+            require_gpu(around, wish)
