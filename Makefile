@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## build .venv with every locked dependency (again only when a lock file changes)
 	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
@@ -52,6 +52,13 @@ check: $(STAMP) ## check formatting, lint, types and import rules
 
 bench: $(STAMP) ## measure ratios side by side: each file of benchmarks/
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+# On a GPU machine, with its own Python, torch and triton. What a file of results holds is not measured again.
+GPU_PYTHON ?= python3
+TASKS ?= muon
+gpu-tasks: ## measure reference, baseline and expert of TASKS on the GPU that is here
+	@mkdir -p build
+	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl || exit 1; done
 
 # uv resolves and writes hashes. It installs nothing: it would overlook a local build of torch.
 lock: $(STAMP) ## write requirements.lock anew from pyproject.toml

@@ -1,0 +1,232 @@
+"""What a task's reference, baseline and expert take on the GPU that is here, and how well that is measured.
+
+    python benchmarks/gpu/tasks.py muon [--repeats 10] [--json FILE] [--write]
+
+One evaluator, one session, the shipped timing policies. First the three sources on every registered workload, with all
+clocks; the expert is measured A B B A with the baseline. Then the spread: the same source in fresh candidate processes,
+as a user's submissions would be, for a kernel of a few microseconds and for the task's first workload. `overhead` is
+what a submission takes beyond compiling, tuning and timed calls, with the evaluator warm.
+
+Needs one NVIDIA GPU, torch and triton; nothing of the controller. Each result is appended to FILE as it is measured,
+and what FILE holds already is not measured again. --write stores the latencies as hidden/baselines.json of the task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import secrets
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from d2k_agent.catalog import Task, find_task
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, source_sha256
+from d2k_agent.contract.wire import to_data
+from d2k_agent.launchers import ProcessLauncher
+from d2k_agent.reports.tables import table
+from tests.evaluator import scaling
+
+NEVER = 1e9
+"""A speedup that nothing beats: the source is measured once, without A B B A."""
+
+
+class Session:
+    """One evaluator and the file of results."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[str, dict[str, Any]] = {}
+        if path is not None and path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            self._known = {item["name"]: item["verdict"] for item in map(json.loads, lines)}
+        self._began = time.monotonic()
+        self._launcher = ProcessLauncher(
+            {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, progress=self._say
+        )
+
+    def _say(self, text: str) -> None:
+        print(f"[{time.monotonic() - self._began:6.1f} s] {text}", file=sys.stderr, flush=True)
+
+    def judge(self, name: str, job: EvaluatorJob) -> dict[str, Any]:
+        """The verdict on a job as data, from the file where it is known. Exits where it is no pass."""
+        if name not in self._known:
+            self._say(f"== {name}")
+            verdict: Verdict = self._launcher.launch(job)
+            data = to_data(verdict)
+            if verdict.geomean_speedup is None and not verdict.status.acceptable:
+                sys.exit(f"{name}: {verdict.status}: {verdict.message}")
+            if self._path is not None:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"name": name, "verdict": data}) + "\n")
+            self._known[name] = data
+        return self._known[name]
+
+    def close(self) -> None:
+        """End the evaluator."""
+        self._launcher.close()
+
+
+def job(bundle: TaskBundle, source: str, baseline: str | None, **options: Any) -> EvaluatorJob:
+    """A job under a fresh seed, for the GPU that is here."""
+    return EvaluatorJob(
+        kind=options.pop("kind", JobKind.EVALUATE),
+        task=bundle,
+        candidate=source,
+        seed=secrets.token_hex(32),
+        target=None,
+        device="cuda",
+        baseline=baseline,
+        **options,
+    )
+
+
+def sources_of(task: Task) -> dict[str, str]:
+    """reference, baseline and expert as texts."""
+    assert task.guidance is not None
+    return {
+        "reference": task.bundle().public["reference.py"],
+        "baseline": (task.guidance / "baseline.py").read_text(encoding="utf-8"),
+        "expert": (task.guidance / "expert.py").read_text(encoding="utf-8"),
+    }
+
+
+def latencies(session: Session, task: Task) -> dict[str, dict[str, Any]]:
+    """The verdict on each of the three sources."""
+    sources, bundle = sources_of(task), task.bundle()
+    baseline = sources["baseline"]
+    return {
+        "reference": session.judge("reference", job(bundle, sources["reference"], baseline, beat=NEVER, trusted=True)),
+        "baseline": session.judge("baseline", job(bundle, baseline, baseline, beat=NEVER, kind=JobKind.CONFIRM)),
+        "expert": session.judge("expert", job(bundle, sources["expert"], baseline, kind=JobKind.CONFIRM)),
+    }
+
+
+def spreads(session: Session, task: Task, repeats: int) -> dict[str, list[dict[str, Any]]]:
+    """Verdicts on the same source in fresh processes: a short kernel, and the task's first workload."""
+    short = scaling.task(n=1 << 20, mode="graph")
+    first = task.workloads[0].label
+    quick, expert = _without_variations(task.bundle()), sources_of(task)["expert"]
+    found: dict[str, list[dict[str, Any]]] = {"short kernel": [], first: []}
+    for number in range(repeats):
+        found["short kernel"].append(session.judge(f"short {number}", job(short, scaling.HONEST, None)))
+        found[first].append(session.judge(f"first {number}", job(quick, expert, None, workloads=(first,))))
+    return found
+
+
+def _without_variations(bundle: TaskBundle) -> TaskBundle:
+    """The task with one smoke workload and no hidden variation: what is repeated here is the timing."""
+    data = json.loads(bundle.hidden["workloads.json"])
+    data |= {"smoke": data["smoke"][:1], "variations": [], "repeat_calls": 2}
+    return dataclasses.replace(bundle, hidden={**bundle.hidden, "workloads.json": json.dumps(data)})
+
+
+def registered(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """The measured workloads of a verdict."""
+    return [result for result in verdict["workloads"] if result["measurement"] is not None]
+
+
+def overhead_s(verdict: dict[str, Any]) -> float:
+    """Seconds of a job beyond compiling, tuning and timed calls."""
+    seconds = verdict["seconds"]
+    steps = sum(value for name, value in seconds.items() if not name.startswith("timing."))
+    return float(steps - seconds.get("compile", 0.0) - seconds["timing.tuning"] - seconds["timing.timed"])
+
+
+def clocks_table(verdicts: dict[str, dict[str, Any]]) -> str:
+    """A line a source and workload: the four clocks, the error, the speedup over the baseline."""
+    heads = ("source", "workload", "ms", "outside", "audit", "device", "rel_norm", "speedup", "SM MHz", "W")
+    rows = []
+    for name, verdict in verdicts.items():
+        for result in registered(verdict):
+            clock = result["measurement"]
+            values = [clock[key] for key in ("mean_ms", "outside_ms", "audit_ms", "device_ms")]
+            rest = (result["rel_norm"], result["speedup"], clock["sm_mhz"], clock["power_w"])
+            rows.append((name, result["label"], *(_number(value) for value in (*values, *rest))))
+    return table(heads, rows, heads[2:])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """The coefficient of variation over fresh processes, and the overhead of a submission."""
+    lines = []
+    for name, verdicts in found.items():
+        means = [registered(verdict)[0]["measurement"]["mean_ms"] for verdict in verdicts]
+        beyond = [overhead_s(verdict) for verdict in verdicts[1:] or verdicts]
+        spread = statistics.stdev(means) / statistics.mean(means) if len(means) > 1 else float("nan")
+        lines.append(
+            f"{name}: {statistics.mean(means):.6g} ms, coefficient of variation {spread:.2%} over {len(means)} fresh "
+            f"processes (aim 0.3 %), overhead {statistics.median(beyond):.1f} s a submission (aim 1.5 s)"
+        )
+    return lines
+
+
+def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from."""
+    environment = verdicts["expert"]["environment"]
+    labels = [result["label"] for result in registered(verdicts["expert"])]
+    by_source = {
+        name: {result["label"]: result["measurement"]["mean_ms"] for result in registered(verdict)}
+        for name, verdict in verdicts.items()
+    }
+    return {
+        "workloads": {
+            label: {f"{name}_ms": round(values[label], 4) for name, values in by_source.items()} for label in labels
+        },
+        "provenance": {
+            "device": environment["device_name"],
+            "driver": environment["driver"],
+            "torch": environment["torch"],
+            "triton": environment["triton"],
+            "python": environment["python"],
+            "policy": registered(verdicts["expert"])[0]["measurement"]["policy"],
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "task_digest": environment["task_digest"],
+            "evaluator_digest": environment["evaluator_digest"],
+            "sha256": {name: source_sha256(text) for name, text in sources_of(task).items()},
+            "method": "benchmarks/gpu/tasks.py: one evaluator, one session; the expert A B B A with the baseline",
+        },
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", help="a slug")
+    parser.add_argument("--repeats", type=int, default=10, help="fresh processes for the spread (0: leave it out)")
+    parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
+    parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
+    options = parser.parse_args(arguments)
+    task = find_task(options.task)
+    session = Session(options.json)
+    try:
+        verdicts = latencies(session, task)
+        environment = verdicts["expert"]["environment"]
+        print(f"{environment['device_name']}, driver {environment['driver']}, torch {environment['torch']}, "
+              f"triton {environment['triton']}\n")  # fmt: skip
+        print(clocks_table(verdicts))
+        for name in ("reference", "expert"):
+            print(f"{name}: geometric-mean speedup over the baseline {_number(verdicts[name]['geomean_speedup'])}")
+        print(f"drift of the baseline {_number(verdicts['expert']['drift'])}\n", flush=True)
+        if options.repeats:
+            print("\n".join(spread_lines(spreads(session, task, options.repeats))))
+    finally:
+        session.close()
+    text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
+    if options.write:
+        (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
