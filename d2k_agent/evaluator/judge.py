@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from d2k_agent.contract import (
@@ -55,6 +55,9 @@ _COMPILE_STATUS = {
 }
 
 
+_ON_THE_DEVICE = {"correctness", "timing", "profile", "device clock"}
+
+
 class _Case:
     """One job on its way to a verdict."""
 
@@ -83,15 +86,22 @@ class _Case:
             raise TaskFault(f"this version judges on one rank, not on {self._job.ranks}")
         for name, step in self._steps():
             self._bench.progress(name)
-            began = time.monotonic()
-            try:
-                ended = step()
-            except CandidateFault as fault:
-                ended = self._end(fault.status, fault.message, fault.violations)
-            self._seconds[name] = round(time.monotonic() - began, 3)
+            with self._lease(name):
+                began = time.monotonic()
+                try:
+                    ended = step()
+                except CandidateFault as fault:
+                    ended = self._end(fault.status, fault.message, fault.violations)
+                self._seconds[name] = round(time.monotonic() - began, 3)
             if ended is not None:
                 return self._end(ended.status, ended.message, ended.violations)
         return self._acceptable()
+
+    def _lease(self, step: str) -> AbstractContextManager[object]:
+        """The GPU for itself, in every step that uses it: what one run checks would slow what another one times."""
+        if self._device.uuid is None or step not in _ON_THE_DEVICE:
+            return nullcontext()
+        return lease.hold([self._device.uuid], self._bench.progress)
 
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
         measured = ("timing", self._timed) if self._device.times else ("late", self._late)
@@ -241,17 +251,9 @@ class _Case:
             self._peak_memory_bytes = max(self._peak_memory_bytes or 0, peak_bytes)
 
     def _timed(self) -> Verdict | None:
-        """On a GPU: the late variations, then latencies, in one process, while nobody else times on this GPU."""
+        """On a GPU: the late variations, then latencies, in one process."""
         if not self._wanted:
             return None
-        with self._lease():
-            return self._timed_alone()
-
-    def _lease(self) -> AbstractContextManager[float]:
-        assert self._device.uuid is not None
-        return lease.hold([self._device.uuid], self._bench.progress)
-
-    def _timed_alone(self) -> Verdict | None:
         assert isinstance(self._device, CudaDevice)
         failed: list[Verdict] = []
 
@@ -302,8 +304,7 @@ class _Case:
     def _device_clock(self) -> Verdict | None:
         """The fourth clock: kernel durations by the profiler, where there is one."""
         if self._registered and self._device.times:
-            with self._lease():
-                self._registered, notes = with_device_clock(self._job, self._registered, self._wanted)
+            self._registered, notes = with_device_clock(self._job, self._registered, self._wanted)
             self._notes += notes
         return None
 
@@ -312,8 +313,7 @@ class _Case:
         if not self._device.times:
             return None
         try:
-            with self._lease():
-                self._profile = profile_of(self._job, self._wanted[0])
+            self._profile = profile_of(self._job, self._wanted[0])
         except ProfileUnavailable as problem:
             self._notes.append(f"no profile: {problem}; see the compile report")
         return None

@@ -85,7 +85,16 @@ def _answer(bench: Any, payload: bytes) -> tuple[tuple[bytes, bytes], bool]:
     except (MemoryError, RuntimeError) as problem:
         if not out_of_memory(problem):
             raise
-        return (b"M", (str(problem) or "the evaluator ran out of memory; free some").encode()), True
+        return (b"M", _told(problem).encode()), True
+
+
+def _told(problem: BaseException) -> str:
+    """What a full memory means for the operator. PyTorch's words on the GPU's are long and say nothing to do."""
+    import torch
+
+    if isinstance(problem, torch.OutOfMemoryError):
+        return "the GPU has too little free memory for this task: end what else uses it, or use a GPU with more"
+    return str(problem) or "the evaluator ran out of memory; free some"
 
 
 def _prepare_interpreter() -> Any:

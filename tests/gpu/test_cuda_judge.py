@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -204,3 +205,20 @@ def test_a_confirmation_adds_the_profilers_clock(launcher: ProcessLauncher) -> N
     assert verdict.status is VerdictStatus.PASSED, verdict.message
     (measured,) = [item.measurement for item in verdict.workloads if item.measurement]
     assert measured.device_ms == pytest.approx(measured.mean_ms, rel=0.25), verdict.notes
+
+
+def latency(launcher: ProcessLauncher) -> float:
+    verdict = judged(launcher, HONEST, baseline=None)
+    (measured,) = [item.measurement for item in verdict.workloads if item.measurement]
+    return float(measured.mean_ms)
+
+
+def test_two_users_of_one_gpu_measure_what_one_does(launcher: ProcessLauncher) -> None:
+    alone = latency(launcher)
+    other = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            together = list(pool.map(latency, (launcher, other)))
+    finally:
+        other.close()
+    assert together == pytest.approx([alone, alone], rel=0.01)

@@ -60,8 +60,13 @@ class CudaDevice:
         return self._name
 
     def details(self) -> dict[str, Any]:
-        """Sizes, and the CUDA version that PyTorch was built for."""
-        return {"memory_bytes": self.memory_bytes, "l2_bytes": self.l2_bytes, "cuda": torch.version.cuda}
+        """Which GPU it is, its sizes, and the CUDA version that PyTorch was built for."""
+        return {
+            "uuid": self.uuid,
+            "memory_bytes": self.memory_bytes,
+            "l2_bytes": self.l2_bytes,
+            "cuda": torch.version.cuda,
+        }
 
     @functools.cache  # noqa: B019 - a device lives as long as its process
     def driver(self) -> str | None:
