@@ -54,4 +54,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.stderr.write("score.py: ended by Ctrl-C\n")
+        sys.exit(130)

@@ -23,8 +23,6 @@ from d2k_agent.contract import Verdict
 from d2k_agent.errors import D2KError, MachineError, UsageError
 from d2k_agent.reports.score import score_data, score_text
 
-INTERRUPTED = 130
-
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -51,9 +49,6 @@ def main(manifest: bytes, files: Mapping[str, bytes], arguments: Sequence[str]) 
     except OSError as error:
         _say(sys.stderr, f"score.py: the system refused: {error}; correct that, and score again")
         return MachineError.exit_status
-    except KeyboardInterrupt:
-        _say(sys.stderr, "score.py: ended by Ctrl-C")
-        return INTERRUPTED
     return 0 if verdict.status.acceptable else 1
 
 

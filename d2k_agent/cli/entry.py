@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from d2k_agent import __version__
-from d2k_agent.cli import doctor, evaluate, export, graph, runs, score, solve, tasks, trace
+from d2k_agent.cli import INTERRUPTED, doctor, evaluate, export, graph, runs, score, solve, tasks, trace
 from d2k_agent.cli.console import print_text
 from d2k_agent.cli.parsing import Parser
 from d2k_agent.errors import D2KError, UsageError
 
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 BROKEN_MACHINE = 3
 

@@ -89,6 +89,12 @@ def test_help_needs_the_standard_library_alone(bundle: Path) -> None:
     assert done.stdout.rstrip().endswith("python3 score.py --gpu 0")
 
 
+def test_ctrl_c_before_its_first_line_is_a_sentence(bundle: Path) -> None:
+    (bundle / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = score(bundle)
+    assert (done.returncode, done.stderr) == (130, "score.py: ended by Ctrl-C\n")
+
+
 def test_what_cannot_be_is_one_sentence(bundle: Path) -> None:
     for arguments, words in (
         (("--gpu", "first"), "gpu 'first' is no index"),

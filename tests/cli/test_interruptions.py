@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,48 @@ def press_ctrl_c(process: subprocess.Popen[str]) -> tuple[int, str]:
     os.killpg(process.pid, signal.SIGINT)
     _, complaint = process.communicate(timeout=60)
     return process.returncode, complaint
+
+
+PRESS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+PRESS_IN_A_LIBRARY = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    raise ValueError("a library made an error of its own of it") from None
+"""
+PRESS_AT_THE_END = """
+import atexit, os, runpy, signal
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+runpy.run_module("d2k_agent", run_name="__main__", alter_sys=True)
+"""
+
+
+@pytest.mark.parametrize("text", [PRESS, PRESS_IN_A_LIBRARY])
+def test_ctrl_c_before_the_first_line_is_a_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text(text)  # found before Python's own, in the folder where the command is given
+    done = d2k("tasks", "list", folder=tmp_path)
+    assert (done.status, done.err) == (130, "d2k-agent: ended by Ctrl-C\n")
+
+
+def test_an_error_that_is_no_ctrl_c_is_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text("raise ValueError('broken')\n")
+    done = d2k("tasks", "list", folder=tmp_path)
+    assert done.status == 1 and done.err.endswith("ValueError: broken\n")
+
+
+def test_ctrl_c_when_all_is_done_ends_it_without_a_word(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PRESS_AT_THE_END, "tasks", "list", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert '"muon"' in done.stdout
 
 
 def processes_that_mention(text: str) -> list[str]:
