@@ -136,8 +136,9 @@ def registered(verdict: dict[str, Any]) -> list[dict[str, Any]]:
 def overhead_s(verdict: dict[str, Any]) -> float:
     """Seconds of a job beyond compiling, tuning and timed calls."""
     seconds = verdict["seconds"]
-    steps = sum(value for name, value in seconds.items() if not name.startswith("timing."))
-    return float(steps - seconds.get("compile", 0.0) - seconds["timing.tuning"] - seconds["timing.timed"])
+    steps = sum(value for name, value in seconds.items() if "." not in name)
+    tuning = sum(value for name, value in seconds.items() if name.endswith(".tuning"))
+    return float(steps - seconds.get("compile", 0.0) - tuning - seconds["timing.timed"])
 
 
 def clocks_table(verdicts: dict[str, dict[str, Any]]) -> str:

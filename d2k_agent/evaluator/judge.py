@@ -242,6 +242,7 @@ class _Case:
             result = runner.run(series)
             self._results.append(result)
             self._peak(runner.peak_memory_bytes)
+            self._seconds[f"{'late' if late else 'correctness'}.tuning"] = round(runner.tuning_s, 3)
             if not result.status.acceptable:
                 return self._end(result.status, result.message)
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +20,14 @@ from d2k_agent.evaluator.task import LoadedTask
 class Calls:
     """The calls of one process. Every method raises CandidateFault where the process fails.
 
-    Of `trusted` code only the outputs are checked: what it computes with, and in how much memory, is its own affair.
+    `tuning_s` is the time that first calls took. Of `trusted` code only the outputs are checked: what it computes with,
+    and in how much memory, is its own affair.
     """
 
     def __init__(self, task: LoadedTask, process: CandidateProcess, limits: Limits, trusted: bool = False) -> None:
         self._task, self._process, self._limits, self._trusted = task, process, limits, trusted
         self.peak_memory_bytes: int | None = None
+        self.tuning_s = 0.0
 
     def attach(self, sets: Sequence[Lent]) -> None:
         """Lend these sets, and only these, from now on."""
@@ -39,8 +42,10 @@ class Calls:
     def warm_up(self, device: Device, label: str) -> None:
         """On a GPU: one call that nobody looks at. Kernels are compiled and tuned in it, with whatever that takes."""
         if device.times:
+            began = time.monotonic()
             self._process.order({"do": "steps", "calls": 1})
             self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
+            self.tuning_s += time.monotonic() - began
 
     def checked(
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Sequence[torch.Tensor], limit_s: float

@@ -127,6 +127,11 @@ class SeriesRunner:
         """The most bytes of tensors alive in a call so far."""
         return self._calls.peak_memory_bytes
 
+    @property
+    def tuning_s(self) -> float:
+        """Seconds that first calls took, in which kernels were compiled and tuned."""
+        return self._calls.tuning_s
+
     def _draw(self, series: Series, call: int) -> list[Any]:
         seed = derive(self._seed, series.label, "draw", call)
         arguments = self._task.arguments(series.workload, seed, self._device.name)

@@ -88,7 +88,7 @@ class WorkloadTimer:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
         self._policy = task.timing
-        self._calls = Calls(task, process, limits, trusted)
+        self._calls, self._trusted = Calls(task, process, limits, trusted), trusted
         self._draws = 0
         self._sets: list[Lent] = []
         self._memory = SharedMemory("page", BYTES)
@@ -131,9 +131,8 @@ class WorkloadTimer:
             self._sets.append(self._device.lend(self._draw(), headers))
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
-        began = time.perf_counter()
         self._calls.warm_up(self._device, self._label)
-        self.seconds["tuning"] += time.perf_counter() - began
+        self.seconds["tuning"] = self._calls.tuning_s
         self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
 
     def measure(self, audited: bool = True) -> Timed:
@@ -148,7 +147,8 @@ class WorkloadTimer:
         for number in range(self._policy.segments):
             self._refresh()
             segments.append(self._segment(self._policy.segment_s))
-            self._verify(segments[-1].calls, inspect=number == inspected)
+            if not self._trusted:
+                self._verify(segments[-1].calls, inspect=number == inspected)
         calls = sum(segment.calls for segment in segments)
         mean_ms = sum(segment.claim_ms for segment in segments) / calls
         suspicions |= wall_suspicion(segments)
