@@ -13,6 +13,7 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from d2k_agent.contract.gpu import is_gpu
 from d2k_agent.errors import UsageError
@@ -25,6 +26,8 @@ MODES = ("kernel",)
 DEVICES = ("auto", "cpu", "cuda")
 TARGETS = ("b200", "b300", "h100", "h200")
 """The architectures that the evaluator can compile for."""
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How much a model is asked to reason; a provider takes some of these and refuses the others."""
 LEAST_OUTPUT_CHARS = 500
 """A tool's answer needs this much room: less would not hold the notes on what was left out and how the call ended."""
 
@@ -40,12 +43,8 @@ class ModelOptions:
     reasoning_effort: str | None = None
 
     def __post_init__(self) -> None:
-        # The address is written into run.json and into messages, where nobody looks for a password.
-        if any(mark in (self.api_base or "") for mark in "@?#"):
-            raise UsageError(
-                "api-base must be a bare address such as http://host:8000/v1, without a user, password or query; put "
-                "the key into the variable of the provider's key"
-            )
+        _address(self.api_base)
+        _one_of("reasoning-effort", self.reasoning_effort, EFFORTS)
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Settings:
 
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
-    (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees.
+    (`ssh host`; empty text: here), `api_base` a server (empty text: the provider's own), `gpu` the index or the UUID of the GPU that it sees.
     """
 
     model: str | None = None
@@ -133,6 +132,8 @@ class Settings:
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
+        _one_of("reasoning-effort", self.reasoning_effort, EFFORTS)
+        _address(self.api_base)
         _gpu(self.gpu)
         prefix_words(self.evaluator)
 
@@ -159,7 +160,7 @@ class Settings:
             replicate=self.replicate,
             unsafe_no_sandbox=bool(self.unsafe_no_sandbox),
             model_options=ModelOptions(
-                api_base=self.api_base,
+                api_base=self.api_base or None,
                 timeout_s=_or(self.timeout, defaults.timeout_s),
                 max_tokens=self.max_tokens,
                 temperature=self.temperature,
@@ -251,6 +252,24 @@ def _or(value: T | None, default: T) -> T:
 def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
     if value is not None and value not in allowed:
         raise UsageError(f"{name} {value!r} does not exist; choose one of {', '.join(allowed)}")
+
+
+def _address(value: str | None) -> None:
+    if not value:
+        return
+    # The address is written into run.json and into messages, where nobody looks for a password.
+    if any(mark in value for mark in "@?#"):
+        raise UsageError(
+            "api-base must be a bare address such as http://host:8000/v1, without a user, password or query; put "
+            "the key into the variable of the provider's key"
+        )
+    try:
+        parts = urlsplit(value)
+        reachable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half of an IPv6 address
+        reachable = False
+    if not reachable or value.split() != [value]:
+        raise UsageError(f"api-base {value!r} is no address; give one such as http://host:8000/v1")
 
 
 def _gpu(value: str | None) -> None:

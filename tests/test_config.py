@@ -90,14 +90,15 @@ def test_values_that_no_run_can_have_are_refused(settings: Settings, complaint: 
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("protocol", "protocol 'none' does not exist; choose one of default, paper"),
-        ("device", "device 'none' does not exist; choose one of auto, cpu, cuda"),
-        ("target", "target 'none' does not exist; choose one of b200, b300, h100, h200"),
+        ("protocol", "protocol 'neither' does not exist; choose one of default, paper"),
+        ("device", "device 'neither' does not exist; choose one of auto, cpu, cuda"),
+        ("target", "target 'neither' does not exist; choose one of b200, b300, h100, h200"),
+        ("reasoning_effort", "reasoning-effort 'neither' does not exist; choose one of none, minimal, low"),
     ],
 )
 def test_a_name_that_does_not_exist_is_refused_with_those_that_do(name: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
-        Settings(**{name: "none"})  # type: ignore[arg-type]
+        Settings(**{name: "neither"})  # type: ignore[arg-type]
 
 
 def test_the_targets_are_those_that_the_evaluator_knows() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from d2k_agent.cli.console import print_text
-from d2k_agent.config import DEVICES, TARGETS
+from d2k_agent.config import DEVICES, EFFORTS, TARGETS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction["Parser"]  # noqa: SLF001 - argparse has no public name for it
@@ -96,8 +96,8 @@ def add_model_options(parser: Parser) -> None:
         help="a LiteLLM model name, scripted/FILE, or replay/FOLDER (default: the settings file's, else the task's "
         "sample run)",
     )
-    parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server")
+    parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server (empty: none)")
     parser.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="most output tokens of one reply")
-    parser.add_argument("--reasoning-effort", metavar="LEVEL", help="low, medium or high, where the model has it")
+    parser.add_argument("--reasoning-effort", choices=EFFORTS, help="how much it reasons, where the model has it")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="limit of one request (default: 600)")

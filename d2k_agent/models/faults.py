@@ -23,6 +23,11 @@ _TOO_LONG = re.compile(
 )
 _NO_CREDIT = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
 _SECRET = re.compile(r"\b(?:sk|gsk|xai|hf|pplx|r8)[-_][\w-]{8,}|\bAIza[\w-]{20,}|(?<=[Bb]earer )[\w.-]{8,}")
+_NO_COMPLETION = re.compile(
+    r"Empty or invalid response|no 'choices'|Invalid response object|Error converting to valid response"
+)
+"""What litellm says of an answer that was whole, and had the status of a good one, and another shape."""
+_MISREAD = ("KeyError", "IndexError", "TypeError", "AttributeError")
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "PoolTimeout")
 
 
@@ -51,7 +56,9 @@ class Judge:
 
     def __call__(self, error: Exception) -> Passing | D2KError:
         """A failure that may pass, or the exception to raise."""
-        status, text = getattr(error, "status_code", None), self.mask(str(error))[:600]
+        status, text = getattr(error, "status_code", None), self._told(error)
+        if _is_no_completion(error):
+            return self._no_completion(error, status, text)
         if type(error).__name__ == "ContextWindowExceededError" or status == 413:
             return self._too_long(text)
         if status in (400, 422) and _TOO_LONG.search(text):
@@ -69,6 +76,18 @@ class Judge:
             f"{self.model} could not be asked ({kind}: {text}); when that is mended, resume the run",
             int(status is None and _maybe_billed(error, status)),
         )
+
+    def _told(self, error: Exception) -> str:
+        """The error's own words, in one line, without the lines of code that some of them carry along."""
+        return " ".join(self.mask(str(error)).partition("Traceback (most recent call last)")[0].split())[:600]
+
+    def _no_completion(self, error: Exception, status: int | None, text: str) -> Passing:
+        where = self.server or "the provider"
+        told = f"{where} answers {self.model} with something that is no chat completion ({text[:300]})"
+        final: D2KError = ModelError(f"{told}; when that is mended, resume the run")
+        if self.server:
+            final = UsageError(f"{told}; see that --api-base is the address of an API, which mostly ends in /v1")
+        return Passing(told, maybe_billed=_maybe_billed(error, status), when_repeated=final)
 
     def _too_long(self, text: str) -> D2KError:
         return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")
@@ -95,6 +114,20 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
             return
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _is_no_completion(error: Exception) -> bool:
+    """A whole answer with a good status, and no chat completion: a web page, or JSON of another shape.
+
+    An answer that was cut off is not one: it begins as JSON does.
+    """
+    causes = list(_causes(error))
+    if any(type(cause).__module__.partition(".")[0] in ("httpx", "httpcore") for cause in causes):
+        return False  # a status that tells of an error, or a connection that broke
+    if any(type(cause).__name__ == "JSONDecodeError" for cause in causes):
+        return any(getattr(cause, "pos", None) == 0 for cause in causes)
+    misread = getattr(error, "status_code", None) == 500 and any(type(cause).__name__ in _MISREAD for cause in causes)
+    return misread or _NO_COMPLETION.search(str(error)) is not None
 
 
 def _maybe_billed(error: Exception, status: int | None) -> bool:

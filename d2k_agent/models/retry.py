@@ -29,12 +29,14 @@ class RetryPolicy:
 class Passing:
     """A failure that may pass. `after_s` is how long the provider asked to wait, None where it did not say.
 
-    `maybe_billed` is True where the provider may have done the work although no answer came.
+    `maybe_billed` is True where the provider may have done the work although no answer came. `when_repeated` is what
+    to raise where the same happens a second time, None for a failure that may take its time to pass.
     """
 
     reason: str
     after_s: float | None = None
     maybe_billed: bool = False
+    when_repeated: D2KError | None = None
 
 
 @dataclass(frozen=True)
@@ -59,16 +61,21 @@ def ask_with_retry(
     Raises what `judge` makes of a failure that cannot pass, and ModelError when the attempts are used up;
     both say how many attempts may have been billed.
     """
-    unknown = 0
+    unknown, repeated = 0, False
     for attempt in itertools.count(1):
         try:
             return Attempted(ask(), attempt, unknown)
         except Exception as error:  # noqa: BLE001 - a provider's library raises what it likes; judge translates it
-            fault = judge(error)
+            fault: Passing | D2KError = judge(error)
+        if isinstance(fault, Passing):
+            unknown += fault.maybe_billed
+            if fault.when_repeated is not None and repeated:
+                fault = fault.when_repeated
+            else:
+                repeated = repeated or fault.when_repeated is not None
         if isinstance(fault, D2KError):
             fault.unknown_attempts += unknown
             raise fault from None  # the foreign exception may hold a key
-        unknown += fault.maybe_billed
         if attempt >= policy.attempts:
             words = f"gave up after {attempt} attempts: resume the run when it answers again"
             raise ModelError(f"{fault.reason}; {words}", unknown)

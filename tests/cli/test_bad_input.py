@@ -28,6 +28,8 @@ def script(folder: Path) -> str:
         (("solve", "muon", "--turns", "0"), ("turns must be greater than 0",)),
         (("solve", "muon", "--model", "anthropic/claude-opus-4-8"), ("ANTHROPIC_API_KEY",)),
         (("solve", "muon", "--model", "no-provider-has-this"), ("no-provider-has-this", "--api-base")),
+        (("solve", "muon", "--model", "openai/x", "--api-base", "notaurl"), ("'notaurl' is no address", "http://")),
+        (("solve", "muon", "--model", "openai/x", "--reasoning-effort", "bogus"), ("'bogus'", "'minimal'")),
         (("solve", "muon", "--model", "scripted/none.json"), ("none.json",)),
         (("solve", "muon", "--model", "replay/none"), ("no recorded run 'none'",)),
         (("evaluate", "muon", "none.py"), ("no file", "none.py")),

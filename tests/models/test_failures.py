@@ -113,6 +113,35 @@ def test_an_answer_that_never_came_whole_may_have_been_billed(
     assert (reply.attempts, reply.unknown_attempts) == (3, 1)
 
 
+@pytest.mark.parametrize("text", ["<html><title>It works!</title></html>", '{"hello": 1}', "[1]"])
+@pytest.mark.parametrize(
+    "name", ["openai/d2k-test-1", "anthropic/claude-opus-4-8", "hosted_vllm/d2k-test-1", "ollama_chat/d2k-test-1"]
+)
+def test_a_server_that_answers_no_chat_completion_is_asked_twice_and_named(
+    name: str, text: str, client: Client
+) -> None:
+    asked = client([{"status": 200, "raw": text, "headers": {"Content-Type": "text/html"}}], name)
+    with pytest.raises(UsageError, match=r"no chat completion .* --api-base is the address of an API") as caught:
+        asked.ask()
+    assert len(asked.provider.seen) == 2
+    assert str(caught.value).startswith(asked.provider.url)
+    assert "Traceback" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_provider_that_answers_no_chat_completion_leaves_a_run_that_resumes(client: Client) -> None:
+    asked = client([{"status": 200, "raw": '{"hello": 1}'}], own_server=False)
+    with pytest.raises(ModelError, match=r"the provider answers .* resume the run"):
+        asked.ask()
+    assert len(asked.provider.seen) == 2
+
+
+@pytest.mark.parametrize("status", [500, 502])
+def test_a_web_page_with_an_errors_status_is_an_outage(status: int, client: Client) -> None:
+    asked = client([{"status": status, "raw": "<html>Bad Gateway</html>", "headers": {"Content-Type": "text/html"}}])
+    with pytest.raises(ModelError, match="gave up after 4 attempts"):
+        asked.ask()
+
+
 def test_a_server_that_is_not_there_is_named(case: Case, client: Client) -> None:
     asked = client([ok(case)])
     model = LiteLLMModel(

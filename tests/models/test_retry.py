@@ -69,6 +69,14 @@ def test_what_cannot_pass_is_raised_at_once_without_the_foreign_exception() -> N
     assert caught.value.__suppress_context__
 
 
+def test_what_may_not_happen_twice_ends_it_the_second_time() -> None:
+    strange = Passing("a web page", maybe_billed=True, when_repeated=UsageError("check the address"))
+    assert run([strange, Passing("busy"), "ok"])[0].attempts == 3
+    with pytest.raises(UsageError, match="check the address") as caught:
+        run([strange, Passing("busy"), strange, "never asked"])
+    assert caught.value.unknown_attempts == 2
+
+
 def test_a_request_to_wait_longer_than_allowed_ends_it() -> None:
     with pytest.raises(ModelError, match="asks to wait 101 s"):
         run([Passing("busy", after_s=101.0), "ok"])
