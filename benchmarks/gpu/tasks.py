@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import secrets
 import statistics
 import sys
@@ -27,6 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
 from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, source_sha256
 from d2k_agent.contract.wire import to_data
@@ -48,9 +48,7 @@ class Session:
             lines = path.read_text(encoding="utf-8").splitlines()
             self._known = {item["name"]: item["verdict"] for item in map(json.loads, lines)}
         self._began = time.monotonic()
-        self._launcher = ProcessLauncher(
-            {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, progress=self._say
-        )
+        self._launcher = ProcessLauncher(here().evaluator_environment(), progress=self._say)
 
     def _say(self, text: str) -> None:
         print(f"[{time.monotonic() - self._began:6.1f} s] {text}", file=sys.stderr, flush=True)
