@@ -139,6 +139,22 @@ def overhead_s(verdict: dict[str, Any]) -> float:
     return float(steps - seconds.get("compile", 0.0) - tuning - seconds["timing.timed"])
 
 
+def latency_lines(verdicts: dict[str, dict[str, Any]]) -> list[str]:
+    """Machine, table, and the scores over the baseline."""
+    environment = verdicts["expert"]["environment"]
+    versions = ", ".join(f"{name} {environment[name]}" for name in ("driver", "torch", "triton"))
+    scores = [f"{name} {_number(verdicts[name]['geomean_speedup'])}" for name in ("reference", "expert")]
+    return [
+        f"{environment['device_name']}, {versions}",
+        "",
+        clocks_table(verdicts),
+        "",
+        f"geometric-mean speedup over the baseline: {', '.join(scores)}",
+        f"drift of the baseline: {_number(verdicts['expert']['drift'])}",
+        "",
+    ]
+
+
 def clocks_table(verdicts: dict[str, dict[str, Any]]) -> str:
     """A line a source and workload: the four clocks, the error, the speedup over the baseline."""
     heads = ("source", "workload", "ms", "outside", "audit", "device", "rel_norm", "speedup", "SM MHz", "W")
@@ -203,27 +219,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", help="a slug")
     parser.add_argument("--repeats", type=int, default=10, help="fresh processes for the spread (0: leave it out)")
+    parser.add_argument("--only-spread", action="store_true", help="leave the three sources out")
     parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
     task = find_task(options.task)
     session = Session(options.json)
     try:
-        verdicts = latencies(session, task)
-        environment = verdicts["expert"]["environment"]
-        print(f"{environment['device_name']}, driver {environment['driver']}, torch {environment['torch']}, "
-              f"triton {environment['triton']}\n")  # fmt: skip
-        print(clocks_table(verdicts))
-        for name in ("reference", "expert"):
-            print(f"{name}: geometric-mean speedup over the baseline {_number(verdicts[name]['geomean_speedup'])}")
-        print(f"drift of the baseline {_number(verdicts['expert']['drift'])}\n", flush=True)
+        if not options.only_spread:
+            verdicts = latencies(session, task)
+            print("\n".join(latency_lines(verdicts)), flush=True)
+            if options.write:
+                text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
+                (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
         if options.repeats:
             print("\n".join(spread_lines(spreads(session, task, options.repeats))))
     finally:
         session.close()
-    text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
-    if options.write:
-        (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
     return 0
 
 
