@@ -13,7 +13,6 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from d2k_agent.contract.gpu import is_gpu
 from d2k_agent.errors import UsageError
@@ -102,7 +101,8 @@ class Settings:
 
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
-    (`ssh host`; empty text: here), `api_base` a server (empty text: the provider's own), `gpu` the index or the UUID of the GPU that it sees.
+    (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees. `api_base` is the address of a
+    server (empty text: the provider's own).
     """
 
     model: str | None = None
@@ -257,6 +257,8 @@ def _one_of(name: str, value: str | None, allowed: tuple[str, ...]) -> None:
 def _address(value: str | None) -> None:
     if not value:
         return
+    from urllib.parse import urlsplit
+
     # The address is written into run.json and into messages, where nobody looks for a password.
     if any(mark in value for mark in "@?#"):
         raise UsageError(

@@ -35,6 +35,9 @@ PAPER_TOOLS = ("read", "write", "bash", "submit")
 class Watcher(Protocol):
     """Who watches a run."""
 
+    def begin(self, what: str) -> None:
+        """What begins, in a few words, once nothing that is known at once speaks against it."""
+
     def note(self, text: str) -> None:
         """A sentence about the run as a whole."""
 

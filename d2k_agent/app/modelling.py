@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
+MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout")
+"""Settings that say how a model is asked."""
 
 
 @dataclass(frozen=True)
 class ChosenModel:
-    """A model by the name that run.json gives it, and the replies of a scripted one."""
+    """A model by the name that run.json gives it, and the replies of a scripted one. `named`: the user did name it."""
 
     name: str
     script: Sequence[dict[str, Any]] | None = None
+    named: bool = True
 
 
 def choose_model(around: Surroundings, settings: Settings, slug: str) -> ChosenModel:
@@ -45,7 +48,7 @@ def choose_model(around: Surroundings, settings: Settings, slug: str) -> ChosenM
         sample = sample_trace(slug)
         if sample is None:
             raise UsageError(_nothing_to_ask(around, slug))
-        return ChosenModel(f"{REPLAY}{sample.name}")
+        return ChosenModel(f"{REPLAY}{sample.name}", named=False)
     if name.startswith(SCRIPTED):
         path = around.folder / name.removeprefix(SCRIPTED)
         return ChosenModel(f"{SCRIPTED}{script_name(path).removeprefix(SCRIPTED)}", load_script(path))
@@ -53,6 +56,47 @@ def choose_model(around: Surroundings, settings: Settings, slug: str) -> ChosenM
     if name.startswith(REPLAY) and recorded.exists():
         return ChosenModel(f"{REPLAY}{recorded.resolve()}")
     return ChosenModel(name)
+
+
+def refuse_unused(given: Settings, chosen: ChosenModel) -> None:
+    """Raise UsageError for options of a model in `given`, the command line, where nobody is asked.
+
+    What a settings file says of models holds for those that are asked, and is no mistake.
+    """
+    if not chosen.name.startswith((SCRIPTED, REPLAY)):
+        return
+    unused = [f"--{name.replace('_', '-')}" for name in MODEL_OPTIONS if getattr(given, name) not in (None, "")]
+    if not unused:
+        return
+    options = " and ".join(unused)
+    if not chosen.named:
+        raise UsageError(f"{options} needs --model; leave it out to replay the sample run")
+    raise UsageError(f"{options} means nothing to {chosen.name}, whose replies are written down; leave it out")
+
+
+def notes_on(chosen: ChosenModel, config: RunConfig, slug: str) -> list[str]:
+    """What to know of the model before a new run of the task `slug` begins: whose it is, and what it was recorded with.
+
+    Raises UsageError for a recording that cannot be read.
+    """
+    if not chosen.name.startswith(REPLAY):
+        return []
+    notes = []
+    if not chosen.named:
+        notes.append(f"no model was named, so the sample run {chosen.name.removeprefix(REPLAY)} is replayed")
+    record = recording(chosen.name).run
+    then, now = _circumstances(record.config, record.task_slug), _circumstances(config, slug)
+    differ = [at for at, pair in enumerate(zip(then, now, strict=True)) if pair[0] != pair[1]]
+    if differ:
+        before, here = (", ".join(words[at] for at in differ) for words in (then, now))
+        notes.append(f"the recording was made with {before}; this run has {here}: results will differ")
+    return notes
+
+
+def _circumstances(config: RunConfig, slug: str) -> tuple[str, ...]:
+    """What decides which files and tools an agent finds."""
+    levels = f"levels {','.join(config.levels)}" if config.levels else "no levels"
+    return f"the task {slug}", levels, f"the protocol {config.protocol}"
 
 
 def files_to_keep(chosen: ChosenModel) -> dict[str, bytes]:

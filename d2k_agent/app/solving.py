@@ -19,7 +19,16 @@ from d2k_agent import __version__
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import require_gpu, wants_gpu
-from d2k_agent.app.modelling import REPLAY, ChosenModel, choose_model, files_to_keep, kept_model, open_model
+from d2k_agent.app.modelling import (
+    REPLAY,
+    ChosenModel,
+    choose_model,
+    files_to_keep,
+    kept_model,
+    notes_on,
+    open_model,
+    refuse_unused,
+)
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.contract import source_sha256
@@ -49,7 +58,9 @@ def solve(
     task = find_task(task_name)
     chosen = parse_levels(levels, any_levels=any_levels)
     model = choose_model(around, settings, task.slug)
-    return _start(around, settings, task, settings.resolve(_task_reference(task), model.name, chosen), model, watcher)
+    refuse_unused(command_line, model)
+    config = settings.resolve(_task_reference(task), model.name, chosen)
+    return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 
 
 def replay(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
@@ -75,7 +86,7 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         pair=None,
         replicate=None,
     )
-    return _start(around, settings, find_task(config.task), config, model, watcher)
+    return _start(around, settings, find_task(config.task), config, model, watcher, f"replaying {name}")
 
 
 def resume(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
@@ -104,6 +115,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     _require_same_baseline(trace.run, task)
     _require_same_evaluator(config, settings)
     _require_its_gpu(around, trace.run)
+    watcher.begin(f"resuming {name}")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
     model = open_model(around, config, kept_model(config, run.path), watcher.note)
@@ -197,14 +209,25 @@ def _task_reference(task: Task) -> str:
 
 
 def _start(
-    around: Surroundings, settings: Settings, task: Task, config: RunConfig, chosen: ChosenModel, watcher: Watcher
+    around: Surroundings,
+    settings: Settings,
+    task: Task,
+    config: RunConfig,
+    chosen: ChosenModel,
+    watcher: Watcher,
+    what: str,
 ) -> Finished:
+    """Begin `what`, as a few words say, and drive it to its end."""
     from d2k_agent.catalog import staged_files
-    from d2k_agent.records import RunFolder, RunRecord
 
     require_gpu(around, config)
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
+    watcher.begin(what)  # from here on it takes seconds
+    from d2k_agent.records import RunFolder, RunRecord
+
+    for note in notes_on(chosen, config, task.slug):
+        watcher.note(note)
     model = open_model(around, config, chosen, watcher.note)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     record = RunRecord(

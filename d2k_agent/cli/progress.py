@@ -35,6 +35,10 @@ class Progress:
         self._lines = ProgressLines()
         self._headed = False
 
+    def begin(self, what: str) -> None:
+        """What begins, in a few words."""
+        self._screen.line(f"d2k-agent: {what}")
+
     def note(self, text: str) -> None:
         """A sentence about the run as a whole."""
         self._screen.line(text)

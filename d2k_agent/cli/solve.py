@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.console import print_json, print_text
@@ -57,11 +56,9 @@ def add_output_options(parser: Parser) -> None:
 
 def run_solve(arguments: argparse.Namespace) -> int:
     """Start a run and drive it to its end."""
+    from d2k_agent.app.solving import solve
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
-
-    announce(arguments, f"solving {arguments.task}")
-    from d2k_agent.app.solving import solve
     from d2k_agent.cli.progress import open_progress
 
     with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
@@ -73,11 +70,9 @@ def run_solve(arguments: argparse.Namespace) -> int:
 
 def run_resume(arguments: argparse.Namespace) -> int:
     """Go on with a run and drive it to its end."""
+    from d2k_agent.app.solving import resume
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
-
-    announce(arguments, f"resuming {arguments.run_name}")
-    from d2k_agent.app.solving import resume
     from d2k_agent.cli.progress import open_progress
 
     with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
@@ -93,14 +88,6 @@ def run_stop(arguments: argparse.Namespace) -> int:
 
     print_text(stop(here(), arguments.run_name, settings_of(arguments)))
     return 0
-
-
-def announce(arguments: argparse.Namespace, what: str) -> None:
-    """The first line on the screen, before anything slow is imported."""
-    if not arguments.quiet:
-        stream = sys.stderr if arguments.json else sys.stdout
-        print_text(f"d2k-agent: {what}", stream)
-        stream.flush()
 
 
 def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:

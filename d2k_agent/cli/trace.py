@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.parsing import add_evaluation_options, add_json, command, group
-from d2k_agent.cli.solve import RUN_HELP, add_output_options, announce, print_outcome
+from d2k_agent.cli.solve import RUN_HELP, add_output_options, print_outcome
 
 if TYPE_CHECKING:
     from d2k_agent.cli.parsing import Commands
@@ -54,11 +54,9 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """Solve again with the recorded replies; the outcome names every divergence."""
+    from d2k_agent.app.solving import replay
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
-
-    announce(arguments, f"replaying {arguments.run_name}")
-    from d2k_agent.app.solving import replay
     from d2k_agent.cli.progress import open_progress
 
     with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:

@@ -49,6 +49,21 @@ def test_what_does_not_exist_is_named_and_nothing_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("solve", "no_such_task"),
+        ("solve", "muon", "--levels", "L7"),
+        ("solve", "muon", "--model", "scripted/none.json"),
+        ("resume", "none"),
+        ("trace", "replay", "none"),
+    ],
+)
+def test_what_is_refused_at_once_is_not_announced(tmp_path: Path, line: tuple[str, ...]) -> None:
+    answer = d2k(*line, folder=tmp_path)
+    assert (answer.status, answer.out, len(answer.err.splitlines())) == (2, "", 1)
+
+
 @pytest.mark.skipif(bool(gpu_devices()), reason="a GPU is here")
 @pytest.mark.parametrize("line", [("solve", "muon"), ("evaluate", "muon", "x.py"), ("compile", "muon", "x.py")])
 def test_a_gpu_that_is_not_here_is_refused_before_anything_starts(tmp_path: Path, line: tuple[str, ...]) -> None:
@@ -56,6 +71,30 @@ def test_a_gpu_that_is_not_here_is_refused_before_anything_starts(tmp_path: Path
     answer = d2k(*line, "--device", "cuda", folder=tmp_path)
     assert_refused(answer, 2, "device cuda is not to be had", "--device cpu")
     assert [path.name for path in tmp_path.iterdir()] == ["x.py"]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--api-base", "http://127.0.0.1:9/v1"),
+        ("--temperature", "0"),
+        ("--max-tokens", "9"),
+        ("--reasoning-effort", "low"),
+        ("--timeout", "9"),
+    ],
+)
+def test_how_to_ask_a_model_is_refused_where_none_is_asked(tmp_path: Path, option: tuple[str, str]) -> None:
+    line = ("solve", "muon", *option)
+    assert_refused(d2k(*line, folder=tmp_path), 2, f"{option[0]} needs --model")
+    assert list(tmp_path.iterdir()) == []
+    answer = d2k(*line, "--model", script(tmp_path), folder=tmp_path)
+    assert_refused(answer, 2, f"{option[0]} means nothing to scripted/", "leave it out")
+    assert [path.name for path in tmp_path.iterdir()] == ["script.json"]
+
+
+def test_how_to_ask_models_may_stand_in_a_settings_file_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "d2k-agent.toml").write_text("temperature = 0.5\n")
+    assert d2k("solve", "muon", "--model", script(tmp_path), folder=tmp_path).status == 0
 
 
 def test_a_baseline_that_does_not_exist_is_named_before_anything_starts(tmp_path: Path) -> None:

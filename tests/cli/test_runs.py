@@ -195,3 +195,16 @@ def test_quiet_prints_the_outcome_only_and_the_budget_of_turns_ends_a_run_of_the
     told = d2k("trace", "show", "mine", folder=project).out
     assert "conversation started with the tools bash, read, submit, write" in told
     assert "there is no tool 'compile'" in told
+
+
+def test_a_recording_of_other_circumstances_is_noted_before_it_is_replayed(tmp_path: Path) -> None:
+    def first_lines(*options: str) -> list[str]:
+        answer = d2k("solve", "muon", "--turns", "1", "--run-dir", "run" + "".join(options), *options, folder=tmp_path)
+        assert answer.status == 0, answer.err
+        return answer.out.partition("run folder")[0].splitlines()
+
+    announced = ["d2k-agent: solving muon", "no model was named, so the sample run muon is replayed"]
+    assert first_lines("--levels", "L1,L2") == announced
+    *known, note = first_lines()
+    assert known == announced
+    assert note == "the recording was made with levels L1,L2; this run has no levels: results will differ"
