@@ -8,6 +8,7 @@ from d2k_agent.contract.compilation import CompileReport, KernelReport
 from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle, source_sha256
 from d2k_agent.contract.profile import KernelProfile, Profile
 from d2k_agent.contract.verdict import (
+    MOST_DRIFT,
     Check,
     Environment,
     Measurement,
@@ -18,6 +19,7 @@ from d2k_agent.contract.verdict import (
 )
 
 __all__ = [
+    "MOST_DRIFT",
     "Check",
     "CompileReport",
     "Environment",

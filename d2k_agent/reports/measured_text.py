@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from d2k_agent.contract import Measurement, Verdict
+from d2k_agent.contract import MOST_DRIFT, Measurement, Verdict
 from d2k_agent.reports.tables import UNKNOWN, milliseconds, number, table
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 HEADER = ("workload", "claim", "outside", "audit", "device", "baseline", "speedup", "worst rel_norm")
 DIGEST_CHARS = 12
-MOST_DRIFT = 0.02
-"""A baseline that moved further voids the ratios (decision 9)."""
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus, Violation
+from d2k_agent.contract import MOST_DRIFT, Check, Limits, Measurement, VerdictStatus, Violation
 from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer, WrongAnswer
 from d2k_agent.evaluator.timing.policy import NOISE
-
-MOST_DRIFT = 0.02
-"""A baseline that moved by more than this fraction during a session voids the session's ratios."""
 
 Start = Callable[[], CandidateProcess]
 """A fresh process of one source, not entered yet."""
