@@ -9,13 +9,17 @@ Every square matrix here is a polynomial in R and therefore symmetric: one trian
 is stored twice. The identity is not rounded into an operand of a step: with Z = b R + c R^2, P Y is a Y + Z Y, and the
 first term is added in float32. Only the first Q of a segment, a I + Z, holds it.
 
-Private buffers are padded with zeros to whole tiles, smaller side first, so that no product needs a mask in its inner
-loop and rows start at addresses that vector loads can use.
+Products run at the power limit of an H200, not at its clock limit, so what counts is work and traffic left out rather
+than latency hidden: tiles of 128 by 256, the largest whose sums fit in registers, move the fewest bytes for a product;
+operands and results travel through tensor descriptors (TMA), which need no registers for addresses; one program a
+multiprocessor walks over its tiles. Buffers hold each matrix with its smaller side first and padded with zeros to whole
+blocks; past the last column a descriptor reads zeros and stores nothing.
 """
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 SEGMENTS = (
     (
@@ -59,10 +63,13 @@ def _normalise(
     g, parts, x, rows, columns, stride_b, stride_r, stride_c, x_rows, x_pitch,
     PARTS: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
-    """x[b] = fp16(g[b] / (||g[b]|| + 1e-7)), zeros in the padding."""
-    r = tl.program_id(0) * BR + tl.arange(0, BR)
-    c = tl.program_id(1) * BC + tl.arange(0, BC)
-    batch = tl.program_id(2).to(tl.int64)
+    """x[b] = fp16(g[b] / (||g[b]|| + 1e-7)), zeros in the padding.
+
+    The last matrices come first: they were summed last, and are still in the cache.
+    """
+    r = tl.program_id(1) * BR + tl.arange(0, BR)
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    batch = (tl.num_programs(2) - 1 - tl.program_id(2)).to(tl.int64)
     norm = tl.sqrt(tl.sum(tl.load(parts + batch * PARTS + tl.arange(0, PARTS)), axis=0)) + 1e-7
     inside = (r[:, None] < rows) & (c[None, :] < columns)
     value = tl.load(g + batch * stride_b + r[:, None] * stride_r + c[None, :] * stride_c, mask=inside, other=0.0).to(
@@ -73,94 +80,147 @@ def _normalise(
 
 
 @triton.jit
-def _triangle_tile(index):
-    """Row and column of the index-th tile of a lower triangle, counted row by row."""
-    row = ((tl.sqrt(8.0 * index.to(tl.float32) + 1.0) - 1.0) * 0.5).to(tl.int32)
-    row = tl.where(row * (row + 1) // 2 > index, row - 1, row)
-    row = tl.where((row + 1) * (row + 2) // 2 <= index, row + 1, row)
-    return row, index - row * (row + 1) // 2
+def _grouped(index, rows, columns, GROUP: tl.constexpr):
+    """Row and column of the index-th tile: GROUP rows at a time, column by column, so that operands stay in cache."""
+    per_group = GROUP * columns
+    first = index // per_group * GROUP
+    height = tl.minimum(rows - first, GROUP)
+    return first + index % per_group % height, index % per_group // height
+
+
+@triton.jit
+def _product(
+    left, right, left_row, right_row, column, depth,
+    RIGHT_IS_ROWS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """A tile of left @ right, or of left @ right^T. *_row is where the tile's matrix, or its rows, begin."""
+    sums = tl.zeros((BM, BN), tl.float32)
+    for k in range(0, depth, BK):
+        a = left.load([left_row, k])
+        if RIGHT_IS_ROWS:
+            sums = tl.dot(a, right.load([right_row + column, k]).T, sums)
+        else:
+            sums = tl.dot(a, right.load([right_row + k, column]), sums)
+    return sums
+
+
+@triton.jit
+def _halves(tile, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Left and right half of a tile. Stored one after the other they need half of the shared memory."""
+    return tl.split(tl.permute(tl.reshape(tile, (ROWS, 2, COLUMNS // 2)), (0, 2, 1)))
+
+
+@triton.jit
+def _store_symmetric(
+    sums, addend, out, out_identity, base, row, column, valid, product_scale, addend_scale, identity_scale,
+    HAS_ADDEND: tl.constexpr, HAS_IDENTITY: tl.constexpr, T: tl.constexpr,
+):  # fmt: skip
+    """Stores a T by T tile of a symmetric result, and off the diagonal its transpose as well."""
+    sums *= product_scale
+    if HAS_ADDEND:
+        sums += addend_scale * addend.load([base + row, column]).to(tl.float32)
+    tile = sums.to(tl.float16)
+    out.store([base + row, column], tile)
+    if row != column:
+        out.store([base + column, row], tile.T)
+    if HAS_IDENTITY:
+        if row != column:
+            out_identity.store([base + row, column], tile)
+            out_identity.store([base + column, row], tile.T)
+        else:
+            m = tl.arange(0, T)
+            on_diagonal = (m[:, None] == m[None, :]) & (row + m[:, None] < valid)
+            tile = (sums + tl.where(on_diagonal, identity_scale, 0.0)).to(tl.float16)
+            out_identity.store([base + row, row], tile)
 
 
 @triton.jit
 def _symmetric_product(
-    left, right, addend, out, out_identity, depth, left_pitch, right_pitch, size, valid,
-    stride_left, stride_right, product_scale, addend_scale, identity_scale,
+    left, right, right_narrow, addend, out, out_identity, batches, depth, size, valid,
+    product_scale, addend_scale, identity_scale,
     RIGHT_IS_ROWS: tl.constexpr, HAS_ADDEND: tl.constexpr, HAS_IDENTITY: tl.constexpr,
-    BT: tl.constexpr, BK: tl.constexpr,
+    T: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """out = product_scale * left @ right + addend_scale * addend, for results that are symmetric.
 
-    RIGHT_IS_ROWS: out is left @ right^T (a Gram product: left = right = X). Otherwise right is a symmetric square.
+    RIGHT_IS_ROWS: out is left @ right^T (a Gram product: left = right = X). Otherwise right is a symmetric square; it
+    is not read as its own transpose, because rounding makes it slightly unsymmetric in the tiles on the diagonal, and
+    left @ right^T + addend would then amplify that part.
     HAS_IDENTITY: also out_identity = out + identity_scale * I, the diagonal of the padding left out.
-    One program a tile of the lower triangle: the accumulator is stored, and stored again transposed.
+
+    A triangle of 2T by 2T blocks. Tiles are T by 2T, two for a block below the diagonal and one for the lower half of
+    a block on it: as many as a square of blocks has, so a place above the diagonal of that square stands for the upper
+    half of its mirror image. What is left is a T by T tile in the upper half of each block on the diagonal.
     """
-    row, column = _triangle_tile(tl.program_id(0))
-    batch = tl.program_id(1).to(tl.int64)
-    m = row * BT + tl.arange(0, BT)
-    n = column * BT + tl.arange(0, BT)
-    k = tl.arange(0, BK)
-    a = left + batch * stride_left + m[:, None] * left_pitch + k[None, :]
-    if RIGHT_IS_ROWS:
-        b = right + batch * stride_right + k[:, None] + n[None, :] * right_pitch
-        b_step = BK
+    blocks = size // (2 * T)
+    tiles = batches * blocks * blocks
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0)):
+        base = tile // (blocks * blocks) * size
+        i, j = _grouped(tile % (blocks * blocks), blocks, blocks, GROUP)
+        row = tl.where(j <= i, 2 * i + 1, 2 * j) * T
+        column = tl.minimum(i, j) * 2 * T
+        sums = _product(left, right, base + row, base, column, depth, RIGHT_IS_ROWS, T, 2 * T, BK)
+        first, second = _halves(sums, T, 2 * T)
+        _store_symmetric(
+            first, addend, out, out_identity, base, row, column, valid,
+            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+        )  # fmt: skip
+        _store_symmetric(
+            second, addend, out, out_identity, base, row, column + T, valid,
+            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+        )  # fmt: skip
+    # The programs that had a wide tile less than the others begin.
+    begin = (tl.program_id(0) + tl.num_programs(0) - tiles % tl.num_programs(0)) % tl.num_programs(0)
+    for tile in tl.range(begin, batches * blocks, tl.num_programs(0)):
+        base = tile // blocks * size
+        row = tile % blocks * 2 * T
+        sums = _product(left, right_narrow, base + row, base, row, depth, RIGHT_IS_ROWS, T, T, BK)
+        _store_symmetric(
+            sums, addend, out, out_identity, base, row, row, valid,
+            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+        )  # fmt: skip
+
+
+@triton.jit
+def _store_rectangle(
+    tile, out, batch, row, column, rows, columns, stride_b, stride_r, stride_c,
+    DESCRIBED: tl.constexpr, T: tl.constexpr,
+):  # fmt: skip
+    if DESCRIBED:
+        out.store([batch * rows + row, column], tile.to(out.dtype))
     else:
-        b = right + batch * stride_right + k[:, None] * right_pitch + n[None, :]
-        b_step = BK * right_pitch
-    sums = tl.zeros((BT, BT), tl.float32)
-    for _ in range(0, depth, BK):
-        sums = tl.dot(tl.load(a), tl.load(b), sums)
-        a += BK
-        b += b_step
-    sums *= product_scale
-    square = batch * size * size
-    direct = square + m[:, None] * size + n[None, :]
-    mirrored = square + n[:, None] * size + m[None, :]
-    if HAS_ADDEND:
-        sums += addend_scale * tl.load(addend + direct).to(tl.float32)
-    tile = sums.to(tl.float16)
-    tl.store(out + direct, tile)
-    if row != column:
-        tl.store(out + mirrored, tl.trans(tile))
-    if HAS_IDENTITY:
-        on_diagonal = (m[:, None] == n[None, :]) & (m[:, None] < valid)
-        tile = (sums + tl.where(on_diagonal, identity_scale, 0.0)).to(tl.float16)
-        tl.store(out_identity + direct, tile)
-        if row != column:
-            tl.store(out_identity + mirrored, tl.trans(tile))
+        m = row + tl.arange(0, T)
+        n = column + tl.arange(0, T)
+        place = out + batch.to(tl.int64) * stride_b + m[:, None] * stride_r + n[None, :] * stride_c
+        tl.store(place, tile.to(out.dtype.element_ty), mask=(m[:, None] < rows) & (n[None, :] < columns))
 
 
 @triton.jit
 def _apply(
-    q, x, out, size, x_pitch, rows, columns, stride_x, stride_b, stride_r, stride_c,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    q, x, out, batches, size, rows, columns, stride_b, stride_r, stride_c,
+    DESCRIBED: tl.constexpr, T: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """out = q @ x in the dtype of `out`; rows and columns bound what is stored."""
-    row_tiles = size // BM
-    per_group = GROUP * (x_pitch // BN)
-    first = tl.program_id(0) // per_group * GROUP
-    height = tl.minimum(row_tiles - first, GROUP)
-    row = first + tl.program_id(0) % per_group % height
-    column = tl.program_id(0) % per_group // height
-    batch = tl.program_id(1).to(tl.int64)
-    m = row * BM + tl.arange(0, BM)
-    n = column * BN + tl.arange(0, BN)
-    k = tl.arange(0, BK)
-    a = q + batch * size * size + m[:, None] * size + k[None, :]
-    b = x + batch * stride_x + k[:, None] * x_pitch + n[None, :]
-    sums = tl.zeros((BM, BN), tl.float32)
-    for _ in range(0, size, BK):
-        sums = tl.dot(tl.load(a), tl.load(b), sums)
-        a += BK
-        b += BK * x_pitch
-    place = out + batch * stride_b + m[:, None] * stride_r + n[None, :] * stride_c
-    tl.store(place, sums.to(out.dtype.element_ty), mask=(m[:, None] < rows) & (n[None, :] < columns))
+    """out = q @ x in the dtype of `out`; rows and columns bound what is stored.
 
-
-def _tiles(small, large):
-    """Square tile, depth step and width of the rectangular tile, from the shape alone."""
-    if small > 64:
-        return 128, 64, 256 if large >= 4096 else 128
-    return (64, 64, 128) if small > 32 else (32, 32, 128)
+    DESCRIBED: `out` is a descriptor over the rows of all matrices, and `rows` is a multiple of T; otherwise a pointer.
+    """
+    row_tiles = size // T
+    column_tiles = tl.cdiv(columns, 2 * T)
+    per_matrix = row_tiles * column_tiles
+    # Flattened with the loop over the depth: the first loads of a tile are under way while the last one is stored.
+    for tile in tl.range(tl.program_id(0), batches * per_matrix, tl.num_programs(0), flatten=True):
+        batch = tile // per_matrix
+        i, j = _grouped(tile % per_matrix, row_tiles, column_tiles, GROUP)
+        row = i * T
+        column = j * 2 * T
+        sums = _product(q, x, batch * size + row, batch * size, column, size, False, T, 2 * T, BK)
+        first, second = _halves(sums, T, 2 * T)
+        _store_rectangle(
+            first, out, batch, row, column, rows, columns, stride_b, stride_r, stride_c, DESCRIBED, T
+        )  # fmt: skip
+        _store_rectangle(
+            second, out, batch, row, column + T, rows, columns, stride_b, stride_r, stride_c, DESCRIBED, T
+        )  # fmt: skip
 
 
 def _round_up(value, multiple):
@@ -168,46 +228,52 @@ def _round_up(value, multiple):
 
 
 class _Shape:
-    """Sizes of one call: the smaller side first, each side padded to whole tiles."""
+    """Sizes of one call, the smaller side first: padded to whole blocks, the larger one to whole cache lines."""
 
-    def __init__(self, batch, small, large):
+    def __init__(self, G, batch, small, large):
         self.batch, self.small, self.large = batch, small, large
-        self.tile, self.step, self.wide = _tiles(small, large)
-        self.rows = _round_up(small, self.tile)
-        self.pitch = _round_up(large, max(self.wide, self.step))
+        self.tile = 128 if small > 128 else 64 if small > 64 else 32
+        self.step = min(self.tile, 64)
+        self.rows = _round_up(small, 2 * self.tile)
+        # Rows begin on whole cache lines: with 16-byte rows the Gram product was bound by the second-level cache.
+        self.pitch = _round_up(large, 64)
         self.warps = 8 if self.tile == 128 else 4
-
-    @property
-    def triangle(self):
-        count = self.rows // self.tile
-        return count * (count + 1) // 2, self.batch
+        # The interpreter runs one program after the other: one is enough.
+        self.programs = torch.cuda.get_device_properties(G.device).multi_processor_count if G.is_cuda else 1
 
 
-def _gram(x, out, shape):
-    _symmetric_product[shape.triangle](
-        x, x, x, out, out, shape.pitch, shape.pitch, shape.pitch, shape.rows, shape.small,
-        x.stride(0), x.stride(0), 1.0, 0.0, 0.0,
-        RIGHT_IS_ROWS=True, HAS_ADDEND=False, HAS_IDENTITY=False,
-        BT=shape.tile, BK=shape.step, num_warps=shape.warps, num_stages=4,
-    )  # fmt: skip
+def _described(matrices, rows, columns):
+    """Descriptor over the rows of all matrices of a batch, for tiles of rows by columns."""
+    return TensorDescriptor.from_tensor(matrices.view(-1, matrices.shape[-1]), [rows, columns])
 
 
-def _square(left, right, addend, out, shape, product_scale, addend_scale, with_identity=None, identity_scale=0.0):
-    """out = product_scale * left @ right + addend_scale * addend; with_identity also gets identity_scale * I."""
-    size = shape.rows
-    _symmetric_product[shape.triangle](
-        left, right, addend, out, out if with_identity is None else with_identity, size, size, size, size, shape.small,
-        left.stride(0), right.stride(0), product_scale, addend_scale, identity_scale,
-        RIGHT_IS_ROWS=False, HAS_ADDEND=True, HAS_IDENTITY=with_identity is not None,
-        BT=shape.tile, BK=shape.step, num_warps=shape.warps, num_stages=4,
+def _symmetric(left, right, addend, out, shape, product_scale, addend_scale, with_identity=None, identity_scale=0.0):
+    """out = product_scale * left @ right + addend_scale * addend; with_identity also gets identity_scale * I.
+
+    Without an addend a Gram product: left @ right^T.
+    """
+    tile, step, gram = shape.tile, shape.step, addend is None
+    square = _described(out, tile, tile)
+    wide, narrow = [(width, step) if gram else (step, width) for width in (2 * tile, tile)]
+    blocks = shape.rows // (2 * tile)
+    _symmetric_product[(min(shape.batch * blocks * blocks, shape.programs),)](
+        _described(left, tile, step), _described(right, *wide), _described(right, *narrow),
+        square if gram else _described(addend, tile, tile), square,
+        square if with_identity is None else _described(with_identity, tile, tile),
+        shape.batch, left.shape[-1], shape.rows, shape.small, product_scale, addend_scale, identity_scale,
+        RIGHT_IS_ROWS=gram, HAS_ADDEND=not gram, HAS_IDENTITY=with_identity is not None,
+        T=tile, BK=step, GROUP=8, num_warps=shape.warps, num_stages=3,
     )  # fmt: skip
 
 
 def _commit(q, x, out, shape, rows, columns):
-    tiles = shape.rows // shape.tile * (shape.pitch // shape.wide)
-    _apply[(tiles, shape.batch)](
-        q, x, out, shape.rows, shape.pitch, rows, columns, x.stride(0), *out.stride(),
-        BM=shape.tile, BN=shape.wide, BK=shape.step, GROUP=8, num_warps=8 if shape.tile == 128 else 4, num_stages=3,
+    tile, step = shape.tile, shape.step
+    described = out.is_contiguous() and columns % 8 == 0 and rows % tile == 0
+    tiles = shape.batch * (shape.rows // tile) * triton.cdiv(columns, 2 * tile)
+    _apply[(min(tiles, shape.programs),)](
+        _described(q, tile, step), _described(x, step, 2 * tile), _described(out, tile, tile) if described else out,
+        shape.batch, shape.rows, rows, columns, *out.stride(),
+        DESCRIBED=described, T=tile, BK=step, GROUP=8, num_warps=shape.warps, num_stages=3,
     )  # fmt: skip
 
 
@@ -215,14 +281,14 @@ def _compose(segment, r, z, t, q, spare, shape):
     """The action of one segment of coefficients, from its Gram matrix r. All five buffers are overwritten."""
     for position, (a, b, c) in enumerate(segment):
         if position == 0:
-            _square(r, r, r, z, shape, c, b, with_identity=q, identity_scale=a)
+            _symmetric(r, r, r, z, shape, c, b, with_identity=q, identity_scale=a)
         else:
-            _square(r, r, r, z, shape, c, b)
-            _square(z, q, q, spare, shape, 1.0, a)
+            _symmetric(r, r, r, z, shape, c, b)
+            _symmetric(z, q, q, spare, shape, 1.0, a)
             q, spare = spare, q
         if position + 1 < len(segment):
-            _square(z, r, r, t, shape, 1.0, a)
-            _square(z, t, t, r, shape, 1.0, a)
+            _symmetric(z, r, r, t, shape, 1.0, a)
+            _symmetric(z, t, t, r, shape, 1.0, a)
     return q
 
 
@@ -239,7 +305,7 @@ def run(G, steps=5):
     batch, small, large = g.shape
     if out.numel() == 0:
         return out
-    shape = _Shape(batch, small, large)
+    shape = _Shape(G, batch, small, large)
     half = {"dtype": torch.float16, "device": G.device}
     count = min(MOST_PARTS, triton.next_power_of_2(triton.cdiv(small, NORM_ROWS)))
     parts = torch.empty((batch, count), dtype=torch.float32, device=G.device)
@@ -248,14 +314,15 @@ def run(G, steps=5):
     squares = [torch.empty((batch, shape.rows, shape.rows), **half) for _ in range(5)]
 
     _sum_squares[(count, batch)](g, parts, small, large, *g.stride(), PARTS=count, BR=NORM_ROWS, BC=1024, num_warps=8)
-    _normalise[(triton.cdiv(shape.rows, 16), triton.cdiv(shape.pitch, 256), batch)](
-        g, parts, x, small, large, *g.stride(), shape.rows, shape.pitch, PARTS=count, BR=16, BC=256, num_warps=8
-    )
+    _normalise[(triton.cdiv(shape.pitch, 1024), triton.cdiv(shape.rows, NORM_ROWS), batch)](
+        g, parts, x, small, large, *g.stride(), shape.rows, shape.pitch,
+        PARTS=count, BR=NORM_ROWS, BC=1024, num_warps=8,
+    )  # fmt: skip
     first, second = SEGMENTS
-    _gram(x, squares[0], shape)
+    _symmetric(x, x, None, squares[0], shape, 1.0, 0.0)
     q = _compose(first, *squares, shape)
     _commit(q, x, restarted, shape, shape.rows, shape.pitch)
-    _gram(restarted, squares[0], shape)
+    _symmetric(restarted, restarted, None, squares[0], shape, 1.0, 0.0)
     q = _compose(second, *squares, shape)
     _commit(q, restarted, result, shape, small, large)
     return out
