@@ -24,6 +24,7 @@ from d2k_agent.contract.frames import HEADER, write_frame
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
+from d2k_agent.evaluator.solution import run_of
 from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
@@ -84,8 +85,7 @@ def load_solution(path: str) -> types.ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules["solution"] = module
     spec.loader.exec_module(module)
-    if not callable(getattr(module, "run", None)):
-        raise AttributeError("solution.py defines no function run(...)")
+    run_of(module)
     return module
 
 

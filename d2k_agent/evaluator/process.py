@@ -17,6 +17,7 @@ from typing import Any, Self
 from d2k_agent.contract import Limits, VerdictStatus
 from d2k_agent.contract.frames import HEADER, FrameError, FrameTimeout, read_frame
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.solution import NO_RUN
 from d2k_agent.evaluator.zygote import Zygote, gone
 from d2k_agent.isolation import end_descendants
 
@@ -123,6 +124,8 @@ def raised(payload: bytes, doing: str) -> CandidateFault:
     brief = f"{doing} raised {next((kind for kind in kinds if kind in _KNOWN), 'an exception')}{where}"
     if kinds[:1] == ["TypeError"] and text.startswith(_NO_TENSOR):
         return CandidateFault(VerdictStatus.INCORRECT, text, brief=_NO_TENSOR)
+    if text == NO_RUN:
+        return CandidateFault(VerdictStatus.RUNTIME_ERROR, NO_RUN, brief=NO_RUN)
     message = f"{doing} raised {kinds[0][:100] if kinds else 'an exception'}{where}: {text}"
     return CandidateFault(_status(kinds, text), message, brief=brief)
 

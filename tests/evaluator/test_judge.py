@@ -277,6 +277,14 @@ def test_a_candidate_that_makes_inputs_fail_is_not_the_tasks_fault(launcher: Pro
     assert found.status is status, found.message
 
 
+@pytest.mark.parametrize("text", ["", "run = 3\n"])
+def test_a_file_without_run_is_told_what_it_lacks(launcher: ProcessLauncher, text: str) -> None:
+    judged = launcher.launch(job(text, static_rules=False))
+    assert (judged.status, judged.message) == (VerdictStatus.RUNTIME_ERROR, "solution.py must define run(...)")
+    compiled = launcher.launch(job(text, kind=JobKind.COMPILE)).compile_report
+    assert compiled is not None and compiled.error == "solution.py must define run(...)"
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_computing_with_pytorch_is_a_violation_that_the_run_shows(launcher: ProcessLauncher, name: str) -> None:
     verdict = launcher.launch(job(f"{KERNEL}def run(x, factor):\n    {FOREIGN[name]}\n", static_rules=False))

@@ -22,6 +22,7 @@ from d2k_agent.evaluator.compilation.fake_cuda import FakeTensors, HostTensors, 
 from d2k_agent.evaluator.compilation.stub_driver import Grid, RegistersOf, StubDriver, make_active
 from d2k_agent.evaluator.compilation.targets import Target
 from d2k_agent.evaluator.compilation.tuning import Tuning
+from d2k_agent.evaluator.solution import run_of
 
 Call = tuple[str, Callable[[str], Sequence[Any]]]
 """A workload's label, and what makes the arguments of run() on a device given by name."""
@@ -144,7 +145,4 @@ def _load(path: str) -> Callable[..., Any]:
     module: types.ModuleType = importlib.util.module_from_spec(spec)
     sys.modules[MODULE_NAME] = module
     spec.loader.exec_module(module)
-    run = getattr(module, "run", None)
-    if not callable(run):
-        raise AttributeError("solution.py defines no function run(...)")
-    return run  # type: ignore[no-any-return]
+    return run_of(module)

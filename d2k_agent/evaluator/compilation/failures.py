@@ -14,6 +14,7 @@ from triton.runtime.errors import OutOfResources, PTXASError
 from d2k_agent.evaluator.compilation.compiler import CompilerFailed, Request
 from d2k_agent.evaluator.compilation.stub_driver import LaunchRefused
 from d2k_agent.evaluator.compilation.targets import Target
+from d2k_agent.evaluator.solution import NoRun
 
 MAX_CHARS = 3500
 EXCERPT_LINES = 4
@@ -70,6 +71,8 @@ def describe(problem: BaseException, source: CandidateSource, request: Request |
         kind, text = "exit", f"the code left with SystemExit({problem.code!r}){_at(called)}; it must return or raise"
     elif isinstance(problem, LaunchRefused):
         text = f"{kernel} cannot be launched: {problem}"
+    elif isinstance(problem, NoRun):
+        kind, text = "run", str(problem)
     else:
         kind, text = "run", f"{type(problem).__name__}{_at(called)}: {problem}"
     text = source.portable(text)

@@ -27,6 +27,7 @@ from d2k_agent.evaluator.compilation.inspect_binary import Resources, read_log
 from d2k_agent.evaluator.compilation.report import build_report
 from d2k_agent.evaluator.compilation.targets import Target, find_target
 from d2k_agent.evaluator.compilation.tuning import LeftOut
+from d2k_agent.evaluator.solution import NoRun
 
 TUNING_S = 60.0
 
@@ -105,6 +106,8 @@ class CompileJob:
             capture = self._pass(smoke_calls, HostTensors())
         if capture.problem is not None:
             where = f"workload {capture.label}: " if capture.label else "importing solution.py: "
+            if isinstance(capture.problem, NoRun):
+                where = ""
             failure = describe(capture.problem, self.source, capture.last_request, self.target)
             self.failure = Failure(failure.kind, where + failure.text)
 
