@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.launching import gpus_of_tools
-from d2k_agent.app.modelling import REPLAY, recorded_turns, recording
+from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
 from d2k_agent.contract import JobKind
@@ -24,8 +24,8 @@ from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.models import Divergence, Model
-    from d2k_agent.records import Event, RunFolder, Trace
+    from d2k_agent.models import Model
+    from d2k_agent.records import Event, Replayed, RunFolder, Trace
     from d2k_agent.sandbox import Isolation
     from d2k_agent.toolbox import HostTool, Toolbox, ToolSpec
 
@@ -59,13 +59,12 @@ class Interrupted(KeyboardInterrupt):
 class Finished:
     """A run that ended by its own rules.
 
-    `divergences`, and `recorded`, the number of recorded replies, are None unless its model replays a recording.
+    `replayed` is the comparison with the recording, None unless its model replays one.
     """
 
     run_dir: Path
     trace: Trace
-    divergences: Sequence[Divergence] | None
-    recorded: int | None = None
+    replayed: Replayed | None
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,7 @@ class Assembly:
         """Drive the run to its end. Every error, and Interrupted for Ctrl-C, says how to go on."""
         from d2k_agent.agent import run_agent
         from d2k_agent.isolation import hide_process
-        from d2k_agent.models import compare
-        from d2k_agent.records import read_trace
+        from d2k_agent.records import read_trace, replayed
 
         hide_process()  # this process holds the keys: its memory and environment are nobody else's to read
         folder = nearby(run.path, self.around.folder)
@@ -113,8 +111,7 @@ class Assembly:
         trace = read_trace(run.path)
         if not config.model.startswith(REPLAY):
             return Finished(run.path, trace, None)
-        turns = recorded_turns(recording(config.model))
-        return Finished(run.path, trace, compare(turns, trace.messages()), len(turns))
+        return Finished(run.path, trace, replayed(recording(config.model), trace))
 
     def _stage(self, run: RunFolder) -> None:
         """Give the agent its files, unless it has begun to work with them."""

@@ -15,7 +15,7 @@ from d2k_agent.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from d2k_agent.models import Model, RecordedTurn
+    from d2k_agent.models import Model
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
@@ -129,6 +129,7 @@ def open_model(around: Surroundings, config: RunConfig, chosen: ChosenModel, not
     Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
     """
     from d2k_agent.models import ReplayModel, ScriptedModel
+    from d2k_agent.records import recorded_turns
 
     if chosen.script is not None:
         return ScriptedModel(chosen.script, chosen.name)
@@ -153,17 +154,3 @@ def recording(name: str) -> Trace:
         if RunFolder(folder).exists:
             return read_trace(folder)
     raise UsageError(f"there is no recorded run {wanted!r}; give replay/FOLDER or a name in {samples_dir()}")
-
-
-def recorded_turns(trace: Trace) -> tuple[RecordedTurn, ...]:
-    """A run's replies with the results that followed each, in order."""
-    from d2k_agent.models import RecordedTurn
-    from d2k_agent.records import ModelReplied, ToolFinished
-
-    turns: list[tuple[ModelReplied, list[str]]] = []
-    for event in trace.events:
-        if isinstance(event, ModelReplied):
-            turns.append((event, []))
-        elif isinstance(event, ToolFinished) and turns:
-            turns[-1][1].append(event.text)
-    return tuple(RecordedTurn(reply.message, tuple(texts), reply.finish_reason) for reply, texts in turns)

@@ -97,8 +97,8 @@ def print_outcome(arguments: argparse.Namespace, finished: Finished) -> int:
     from d2k_agent.reports.paths import nearby
 
     if arguments.json:
-        print_json(outcome_data(finished.run_dir, finished.trace, finished.divergences))
+        print_json(outcome_data(finished.run_dir, finished.trace, finished.replayed))
     else:
         folder = nearby(finished.run_dir, here().folder)
-        print_text(outcome_text(folder, finished.trace, finished.divergences, finished.recorded))
+        print_text(outcome_text(folder, finished.trace, finished.replayed))
     return 0

@@ -42,8 +42,9 @@ class RecordedTurn:
 class Divergence:
     """A tool result that is not what the recording holds. None stands for a result that one side does not have.
 
-    `turn` counts replies from 1. `numbers_only` is True where the two texts differ in nothing but numbers, as they do
-    when a check draws fresh inputs. Times, and the other numbers of a measurement, never make a divergence.
+    `turn` counts replies from 1, `index` the calls of a reply from 0. `numbers_only` is True where the two texts differ
+    in nothing but numbers, as they do when a check draws fresh inputs. Times, and the other numbers of a measurement,
+    never make a divergence.
     """
 
     turn: int
@@ -51,6 +52,7 @@ class Divergence:
     recorded: str | None
     now: str | None
     numbers_only: bool = False
+    index: int = 0
 
 
 class ReplayModel:
@@ -106,9 +108,9 @@ def _differences(turn: int, recorded: RecordedTurn, now: Sequence[str]) -> Itera
         after = now[index] if index < len(now) else None
         tool = str(calls[index]["function"]["name"]) if index < len(calls) else "?"
         if before is None or after is None:
-            yield Divergence(turn, tool, before, after)
+            yield Divergence(turn, tool, before, after, index=index)
         elif _without_times(before) != _without_times(after):
-            yield Divergence(turn, tool, before, after, _without_numbers(before) == _without_numbers(after))
+            yield Divergence(turn, tool, before, after, _without_numbers(before) == _without_numbers(after), index)
 
 
 def _without_times(text: str) -> str:

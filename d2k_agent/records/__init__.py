@@ -34,6 +34,7 @@ from d2k_agent.records.events import (
 from d2k_agent.records.folder import RunFolder
 from d2k_agent.records.lock import Driver
 from d2k_agent.records.log import EventLog, read_events
+from d2k_agent.records.replayed import Replayed, recorded_turns, replayed
 from d2k_agent.records.run_record import RunRecord
 from d2k_agent.records.totals import Totals, total
 from d2k_agent.records.trace import (
@@ -64,6 +65,7 @@ __all__ = [
     "ModelCallStarted",
     "ModelReplied",
     "Nudged",
+    "Replayed",
     "RunFinished",
     "RunFolder",
     "RunInterrupted",
@@ -90,6 +92,8 @@ __all__ = [
     "message_of",
     "read_events",
     "read_trace",
+    "recorded_turns",
+    "replayed",
     "submissions",
     "total",
 ]

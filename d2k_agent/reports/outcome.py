@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,34 +11,30 @@ from d2k_agent.reports.paths import command
 from d2k_agent.reports.tables import count, number, seconds, table
 
 if TYPE_CHECKING:
-    from d2k_agent.models import Divergence
-    from d2k_agent.records import Choice, Confirmation, SelectionMade, Submission, Totals, Trace
+    from d2k_agent.contract import Environment
+    from d2k_agent.records import Choice, Confirmation, Replayed, SelectionMade, Submission, Totals, Trace
 
 MOST_DIVERGENCES = 10
 
 
-def outcome_text(
-    run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None, recorded: int | None = None
-) -> str:
-    """The outcome of a finished run for a person.
-
-    `divergences` is None unless the run replayed another; `recorded` is how many replies that one had.
-    """
+def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) -> str:
+    """The outcome of a finished run for a person; `replayed` is None unless the run replayed another."""
     finished = trace.finished
     ended = "is not finished" if finished is None else f"ended: {finished.stop_reason}"
     lines = [f"The run {ended}, after {trace.turns} turns and {len(trace.submissions)} submissions.", ""]
     lines += _choices(run_dir, trace)
-    if divergences is not None:
-        lines += ["", *_replayed(trace, recorded), *_divergences(divergences)]
+    if replayed is not None:
+        lines += ["", *_part(replayed), *_machines(replayed), *_divergences(replayed)]
     lines += ["", totals_table(trace.totals), "", f"Run folder: {run_dir}"]
     lines.append(f"Look into it with: {command('trace', 'show', run_dir)}")
     return "\n".join(lines)
 
 
-def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] | None = None) -> dict[str, Any]:
+def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) -> dict[str, Any]:
     """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional.
 
     A selection has the `geomean_speedup` of its submission and a `confirmed_speedup`, null where it was not confirmed.
+    Of a replay, `divergences` counts results that differ, and `of_machine` those that differ only as the machines do.
     """
     finished = trace.finished
     totals = trace.totals
@@ -55,7 +50,8 @@ def outcome_data(run_dir: Path, trace: Trace, divergences: Sequence[Divergence] 
         "usage_lower_bound": totals.lower_bound,
         "cost_usd": totals.cost_usd,
         "cost_lower_bound": totals.cost_lower_bound,
-        "divergences": None if divergences is None else len(divergences),
+        "divergences": None if replayed is None else len(replayed.divergences),
+        "of_machine": None if replayed is None else replayed.of_machine,
     }
 
 
@@ -114,18 +110,42 @@ def _where(run_dir: Path, choice: Choice) -> str:
     return f"turn {choice.turn}, {run_dir / 'candidates' / f'{choice.sha256}.py'}"
 
 
-def _replayed(trace: Trace, recorded: int | None) -> list[str]:
+def _part(replayed: Replayed) -> list[str]:
     """A line where the replay did not reach the recording's end: what follows it is about a part only."""
-    replies = sum(1 for event in trace.events if event.type == "model_replied")
-    if recorded is None or replies >= recorded:
+    if replayed.replies >= replayed.recorded:
         return []
-    return [f"Replay: {replies} of {recorded} recorded turns were replayed."]
+    return [f"Replay: {replayed.replies} of {replayed.recorded} recorded turns were replayed."]
 
 
-def _divergences(divergences: Sequence[Divergence]) -> list[str]:
+def _machines(replayed: Replayed) -> list[str]:
+    """A line where results differ because this is another machine, which explains them all."""
+    before, now, count = replayed.before, replayed.now, replayed.of_machine
+    if before is None or now is None or not count:
+        return []
+    results = "1 result differs" if count == 1 else f"{count} results differ"
+    return [f"Replay: {_two_machines(before, now)}. {results} in that alone."]
+
+
+def _two_machines(before: Environment, now: Environment) -> str:
+    if before.device_name == now.device_name:
+        return (
+            f"recorded for {before.target} with Triton {before.triton}, and this is for {now.target} with Triton "
+            f"{now.triton}, so what the compiler says of a kernel is different"
+        )
+    recorded = (
+        "recorded where candidates ran on the CPU" if before.device == "cpu" else f"recorded on {before.device_name}"
+    )
+    if now.device == "cpu":
+        return f"{recorded}; here candidates ran on the CPU, so verdicts carry no times"
+    times = "times" if before.device == "cpu" else "other times"
+    return f"{recorded}; here candidates ran on {now.device_name}, so verdicts carry {times}"
+
+
+def _divergences(replayed: Replayed) -> list[str]:
+    divergences = replayed.divergences
     told = [item for item in divergences if not item.numbers_only]
     if not divergences:
-        return ["Replay: every tool answered as recorded."]
+        return [f"Replay: every {'other ' if replayed.of_machine else ''}tool answered as recorded."]
     numbers = len(divergences) - len(told)
     lines = [f"Replay: {len(told)} results differ from the recorded ones, {numbers} more in nothing but numbers."]
     for item in told[:MOST_DIVERGENCES]:

@@ -87,7 +87,10 @@ def test_everything_else_does(recorded: str, now: str, numbers_only: bool) -> No
 
 def test_missing_and_extra_results_are_divergences() -> None:
     model, _ = replayed([turn("a", "b"), turn("c")], [["a"], ["c", "d"]])
-    assert model.divergences == (Divergence(1, "compile", "b", None), Divergence(2, "?", None, "d"))
+    assert model.divergences == (
+        Divergence(1, "compile", "b", None, index=1),
+        Divergence(2, "?", None, "d", index=1),
+    )
 
 
 def test_results_of_a_last_turn_that_nothing_followed_are_compared_afterwards() -> None:

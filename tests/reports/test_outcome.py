@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from d2k_agent.config import RunConfig
-from d2k_agent.contract import Verdict
+from d2k_agent.contract import Environment, Verdict
 from d2k_agent.models import Divergence, Usage
 from d2k_agent.records import (
     Choice,
@@ -15,6 +17,7 @@ from d2k_agent.records import (
     Event,
     Measured,
     ModelCallInterrupted,
+    Replayed,
     RunFinished,
     RunRecord,
     SelectionConfirmed,
@@ -152,16 +155,45 @@ def test_divergences_of_a_replay_show_the_first_line_that_differs() -> None:
     differs = Divergence(2, "bash", "same\nold line\n", "same\nnew line\n")
     shorter = Divergence(3, "read", "one\ntwo", "one")
     numbers = Divergence(3, "submit", "0.1", "0.2", numbers_only=True)
-    text = outcome_text(FOLDER, trace(a_run()), [differs, shorter, numbers])
+    text = outcome_text(FOLDER, trace(a_run()), Replayed((differs, shorter, numbers), 3, 3))
     assert "2 results differ from the recorded ones, 1 more in nothing but numbers" in text
     assert "recorded: old line" in text and "now:      new line" in text
     assert "recorded: two" in text and "now:      (end)" in text
-    assert "every tool answered as recorded" in outcome_text(FOLDER, trace(a_run()), [])
+    assert "every tool answered as recorded" in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
 
 
 def test_a_replay_of_a_part_says_so() -> None:
-    assert "2 of 10 recorded turns were replayed" in outcome_text(FOLDER, trace(a_run()), [], recorded=10)
-    assert "recorded turns were replayed" not in outcome_text(FOLDER, trace(a_run()), [], recorded=2)
+    assert "2 of 10 recorded turns were replayed" in outcome_text(FOLDER, trace(a_run()), Replayed((), 10, 2))
+    assert "recorded turns were replayed" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
+
+
+ON_CPU = Environment("m", "cpu", "x86_64 CPU (Triton interpreter)", "b200", "x", "3.11", "2.13", "3.7.1", "e", "t")
+ON_H200 = replace(ON_CPU, device="cuda", device_name="NVIDIA H200", target="h200", triton="3.6.0")
+ON_B200 = replace(ON_H200, device_name="NVIDIA B200", target="b200")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (ON_H200, ON_CPU, "recorded on NVIDIA H200; here candidates ran on the CPU, so verdicts carry no times. 9 re"),
+        (ON_CPU, ON_B200, "recorded where candidates ran on the CPU; here candidates ran on NVIDIA B200, so verdicts"),
+        (ON_H200, ON_B200, "recorded on NVIDIA H200; here candidates ran on NVIDIA B200, so verdicts carry other ti"),
+        (ON_H200, replace(ON_H200, triton="3.7.1"), "recorded for h200 with Triton 3.6.0, and this is for h200 with"),
+    ],
+)
+def test_what_the_two_machines_explain_is_one_sentence(before: Environment, now: Environment, said: str) -> None:
+    differs = Divergence(2, "bash", "old line", "new line")
+    text = outcome_text(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
+    assert f"Replay: {said}" in text and "9 results differ in that alone." in text
+    assert "Replay: 1 results differ from the recorded ones" in text and "now:      new line" in text
+    alone = outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 1, before, now))
+    assert "1 result differs in that alone." in alone and "every other tool answered as recorded" in alone
+    data = outcome_data(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
+    assert (data["divergences"], data["of_machine"]) == (1, 9)
+
+
+def test_two_machines_that_explain_nothing_are_not_mentioned() -> None:
+    assert "recorded on" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 0, ON_H200, ON_CPU))
 
 
 def test_a_command_can_be_pasted_and_a_path_is_short() -> None:
