@@ -26,7 +26,9 @@ class ProgressLines:
     def _start_turn(self, begun: datetime | None) -> None:
         self._begun = begun
         self._tools: list[str] = []
-        self._outcome = ""
+        self._told: list[str] = []
+        """What failed in the turn, in order, and `_success`, the last good word of the evaluator."""
+        self._success = ""
         self._tokens: int | None = None
 
     def feed(self, event: Event) -> str | None:
@@ -43,8 +45,9 @@ class ProgressLines:
             case "tool_finished":
                 self._finished(event)
             case "verdict_reached":
-                self._outcome = event.verdict.status.value
-                self._correct += event.verdict.status.acceptable
+                status = event.verdict.status
+                self._judged(status.value, failed=not status.acceptable)
+                self._correct += status.acceptable
             case "measured":
                 speedup = event.times.geomean_speedup
                 if speedup is not None:
@@ -64,18 +67,29 @@ class ProgressLines:
     def _finished(self, event: ToolFinished) -> None:
         self.status = ""
         self._tools.append(event.name)
-        if event.status != "ok":
-            self._outcome = f"{event.name} {event.status}"
-        elif "outcome" in event.data:
-            # An evaluation job's own word (host tools); for a submission it is the verdict's.
-            self._outcome = str(event.data["outcome"])
-            if event.name != "submit" and self._outcome == "untimed":
-                self._outcome = "compiles"
+        if not event.executed:
+            self._told.append(f"{event.name} not run")
+        elif event.status != "ok":
+            self._told.append(f"{event.name} {event.status}")
+        elif event.name != "submit" and "outcome" in event.data:  # what came of a submission, its verdict has told
+            word = str(event.data["outcome"])
+            self._judged("compiles" if word == "untimed" else word, failed=word not in ("untimed", "passed", "profiled"))
+
+    def _judged(self, word: str, *, failed: bool) -> None:
+        """The evaluator's word takes the place of an earlier success: what counts is where the turn ended."""
+        self._told = [told for told in self._told if told != self._success]
+        self._success = "" if failed else word
+        self._told.append(word)
+
+    def _outcome(self) -> str:
+        """Everything that failed in the turn, and where its last evaluation ended."""
+        times = {told: self._told.count(told) for told in self._told}
+        return ", ".join(told if number == 1 else f"{told} x{number}" for told, number in times.items()) or "ok"
 
     def _line(self, turn: int, ended: datetime | None) -> str:
         took = None if ended is None or self._begun is None else (ended - self._begun).total_seconds()
         return (
-            f"{turn:>4}  {_short(', '.join(self._tools), 30):<30}  {_short(self._outcome or 'ok', 15):<15}  "
+            f"{turn:>4}  {_short(', '.join(self._tools), 30):<30}  {self._outcome():<15}  "
             f"{self._best_text():<13}  {count(self._tokens):>12}  {seconds(took)}"
         )
 

@@ -57,6 +57,43 @@ def test_a_compilation_is_told_by_its_outcome(outcome: str, told: str) -> None:
     assert line.split()[1:3] == ["compile", told]
 
 
+def a_turn_of(*calls: tuple[str, str, dict[str, str], bool]) -> str:
+    """The outcome in the line of a turn of these calls (tool, status, data, executed), whose tokens are unknown."""
+    done = [
+        ToolFinished(
+            turn=1, index=at, call_id=f"c1{at}", name=name, status=status, text="words", data=data, executed=executed
+        )
+        for at, (name, status, data, executed) in enumerate(calls)
+    ]
+    closed = TurnClosed(turn=1, calls=len(done), executed=sum(event.executed for event in done))
+    (line,) = lines_of(stamped(reply(1, *(name for name, *_ in calls)), *done, closed))
+    return line[38:].partition("  -  ")[0].strip()
+
+
+READ, MISREAD, BASH = ("read", "ok", {}, True), ("read", "error", {}, True), ("bash", "timed_out", {}, True)
+COMPILES = ("compile", "ok", {"outcome": "untimed"}, True)
+FAILS = ("compile", "ok", {"outcome": "compile_error"}, True)
+STOPPED = ("read", "error", {}, False)
+
+
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ((READ, READ), "ok"),
+        ((MISREAD, READ), "read error"),
+        ((MISREAD, MISREAD, BASH), "read error x2, bash timed_out"),
+        ((MISREAD, COMPILES, READ), "read error, compiles"),
+        ((COMPILES, MISREAD), "compiles, read error"),
+        ((FAILS, COMPILES), "compile_error, compiles"),
+        ((COMPILES, FAILS), "compile_error"),
+        ((READ, STOPPED), "read not run"),
+        ((MISREAD, ("profile", "ok", {"outcome": "profiled"}, True), COMPILES), "read error, compiles"),
+    ],
+)
+def test_the_outcome_names_every_call_that_failed(calls: tuple, told: str) -> None:
+    assert a_turn_of(*calls) == told
+
+
 def test_the_step_in_flight_is_named_and_forgotten_when_it_is_done() -> None:
     progress, seen = ProgressLines(), []
     for event in a_run():
