@@ -10,7 +10,6 @@ from typing import Any
 from d2k_agent.contract.compilation import CompileReport
 from d2k_agent.contract.profile import Profile
 
-
 MOST_DRIFT = 0.02
 """A baseline that moved by more than this fraction while a candidate was measured voids the ratios (decision 9)."""
 
