@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from d2k_agent.contract import VerdictStatus
+from d2k_agent.contract.wording import counted
 from d2k_agent.records import Choice, Submission
 
 
@@ -34,7 +35,7 @@ def select(
     eligible = [choice_of(item) for item in within if is_eligible(item, workloads)]
     if eligible:
         best = min(eligible, key=lambda choice: (-(choice.geomean_speedup or 0.0), choice.turn))
-        return Selection(best, None, f"the fastest of {len(eligible)} eligible submissions")
+        return Selection(best, None, f"the fastest of {counted(len(eligible), 'eligible submission')}")
     correct = [item for item in within if item.verdict.status is VerdictStatus.UNTIMED]
     if correct:
         why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
@@ -43,7 +44,7 @@ def select(
         return Selection(None, None, "nothing was handed in that could be chosen")
     again = len(in_time) - len(within)
     refusals = f" ({again} refused when judged again)" if again else ""
-    return Selection(None, None, f"none of the {len(in_time)} submissions was accepted{refusals}")
+    return Selection(None, None, f"of {counted(len(in_time), 'submission')} none was accepted{refusals}")
 
 
 def is_eligible(submission: Submission, workloads: Collection[str]) -> bool:

@@ -107,7 +107,7 @@ class Assembly:
         except KeyboardInterrupt:
             raise Interrupted(f"ended by Ctrl-C; go on with `{command('resume', folder)}`") from None
         except D2KError as error:
-            raise type(error)(f"{error} ({_way_on(run, folder, error)})") from error
+            raise type(error)(f"{str(error).rstrip('.')}. {_way_on(run, folder, error)}") from error
         trace = read_trace(run.path)
         if not config.model.startswith(REPLAY):
             return Finished(run.path, trace, None)
@@ -145,8 +145,8 @@ def _way_on(run: RunFolder, folder: Path, error: D2KError) -> str:
     """How to go on after `error`. Refused before any reply, a run may well be refused again: it keeps its model."""
     if isinstance(error, UsageError) and not _replies(run):
         remove = command("runs", "rm", folder)
-        return f"then start a new run: this one got no reply and keeps its model and options; `{remove}` removes it"
-    return f"then go on with `{command('resume', folder)}`"
+        return f"Then start a new run: this one got no reply and keeps its model and options; `{remove}` removes it"
+    return f"Then go on with `{command('resume', folder)}`"
 
 
 def _replies(run: RunFolder) -> bool:

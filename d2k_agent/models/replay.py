@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from d2k_agent.contract.wording import counted
 from d2k_agent.errors import ScriptEnded
 from d2k_agent.models.protocol import Message, ModelReply, replies_so_far
 from d2k_agent.models.usage import Usage
@@ -79,7 +80,8 @@ class ReplayModel:
             if turn not in self._divergences and turn <= len(self._recorded):
                 self._divergences[turn] = tuple(_differences(turn, self._recorded[turn - 1], results))
         if position >= len(self._recorded):
-            raise ScriptEnded(f"{self.name} holds {len(self._recorded)} replies and all were given")
+            given = counted(len(self._recorded), "reply", "replies")
+            raise ScriptEnded(f"{self.name} holds {given} and all were given")
         turn_recorded = self._recorded[position]
         return ModelReply(dict(turn_recorded.message), turn_recorded.finish_reason, Usage.unknown(), None)
 

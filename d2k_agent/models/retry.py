@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from d2k_agent.contract.wording import counted
 from d2k_agent.errors import D2KError, ModelError
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ def ask_with_retry(
             fault.unknown_attempts += unknown
             raise fault from None  # the foreign exception may hold a key
         if attempt >= policy.attempts:
-            words = f"gave up after {attempt} attempts: resume the run when it answers again"
+            words = f"gave up after {counted(attempt, 'attempt')}: resume the run when it answers again"
             raise ModelError(f"{fault.reason}; {words}", unknown)
         if fault.after_s is not None and fault.after_s > policy.longest_asked_s:
             words = f"it asks to wait {fault.after_s:.0f} s: resume the run after that"

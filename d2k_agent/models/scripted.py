@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from d2k_agent.contract.wording import counted
 from d2k_agent.errors import ScriptEnded, UsageError
 from d2k_agent.models.protocol import Message, ModelReply, replies_so_far
 from d2k_agent.models.usage import Usage
@@ -43,7 +44,8 @@ class ScriptedModel:
         if callable(self._replies):
             return self._replies(messages, tools)
         if position >= len(self._replies):
-            raise ScriptEnded(f"{self.name} has {len(self._replies)} replies and all were given; add replies to go on")
+            given = counted(len(self._replies), "reply", "replies")
+            raise ScriptEnded(f"{self.name} has {given} and all were given; add replies to go on")
         return self._replies[position]
 
 

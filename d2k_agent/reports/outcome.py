@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.paths import command
@@ -21,7 +22,8 @@ def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     """The outcome of a finished run for a person; `replayed` is None unless the run replayed another."""
     finished = trace.finished
     ended = "is not finished" if finished is None else f"ended: {finished.stop_reason}"
-    lines = [f"The run {ended}, after {trace.turns} turns and {len(trace.submissions)} submissions.", ""]
+    made = f"{counted(trace.turns, 'turn')} and {counted(len(trace.submissions), 'submission')}"
+    lines = [f"The run {ended}, after {made}.", ""]
     lines += _choices(run_dir, trace)
     if replayed is not None:
         lines += ["", *_part(replayed), *_machines(replayed), *_divergences(replayed)]
@@ -65,11 +67,13 @@ def totals_table(totals: Totals) -> str:
     rows.append(("time waiting for the model", seconds(totals.seconds)))
     text = table(("tokens", "in all"), rows, ("in all",))
     if totals.unreported_replies:
-        text += f"\n{totals.unreported_replies} of {totals.replies} replies came without a complete count of tokens."
+        replies = counted(totals.replies, "reply", "replies")
+        text += f"\n{totals.unreported_replies} of {replies} came without a complete count of tokens."
     if totals.usage.unsplit_input is not None:
-        text += f"\n{totals.usage.unsplit_input:,} input tokens are in no row: it was not reported what was cached."
+        unsplit = counted(totals.usage.unsplit_input, "input token is", "input tokens are")
+        text += f"\n{unsplit} in no row: it was not reported what was cached."
     if totals.lost_attempts:
-        text += f"\n{totals.lost_attempts} requests may have been billed although no answer came."
+        text += f"\n{counted(totals.lost_attempts, 'request')} may have been billed although no answer came."
     return text
 
 
@@ -114,7 +118,7 @@ def _part(replayed: Replayed) -> list[str]:
     """A line where the replay did not reach the recording's end: what follows it is about a part only."""
     if replayed.replies >= replayed.recorded:
         return []
-    return [f"Replay: {replayed.replies} of {replayed.recorded} recorded turns were replayed."]
+    return [f"Replay: {replayed.replies} of {counted(replayed.recorded, 'recorded turn')} replayed."]
 
 
 def _machines(replayed: Replayed) -> list[str]:
@@ -122,7 +126,7 @@ def _machines(replayed: Replayed) -> list[str]:
     before, now, count = replayed.before, replayed.now, replayed.of_machine
     if before is None or now is None or not count:
         return []
-    results = "1 result differs" if count == 1 else f"{count} results differ"
+    results = counted(count, "result differs", "results differ")
     return [f"Replay: {_two_machines(before, now)}. {results} in that alone."]
 
 
@@ -147,7 +151,8 @@ def _divergences(replayed: Replayed) -> list[str]:
     if not divergences:
         return [f"Replay: every {'other ' if replayed.of_machine else ''}tool answered as recorded."]
     numbers = len(divergences) - len(told)
-    lines = [f"Replay: {len(told)} results differ from the recorded ones, {numbers} more in nothing but numbers."]
+    differ = counted(len(told), "result differs", "results differ")
+    lines = [f"Replay: {differ} from the recorded ones, {numbers} more in nothing but numbers."]
     for item in told[:MOST_DIVERGENCES]:
         before, now = _first_difference(item.recorded, item.now)
         lines += [f"  turn {item.turn}, {item.tool}:", f"    recorded: {before}", f"    now:      {now}"]

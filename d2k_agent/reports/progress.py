@@ -73,7 +73,8 @@ class ProgressLines:
             self._told.append(f"{event.name} {event.status}")
         elif event.name != "submit" and "outcome" in event.data:  # what came of a submission, its verdict has told
             word = str(event.data["outcome"])
-            self._judged("compiles" if word == "untimed" else word, failed=word not in ("untimed", "passed", "profiled"))
+            failed = word not in ("untimed", "passed", "profiled")
+            self._judged("compiles" if word == "untimed" else word, failed=failed)
 
     def _judged(self, word: str, *, failed: bool) -> None:
         """The evaluator's word takes the place of an earlier success: what counts is where the turn ended."""

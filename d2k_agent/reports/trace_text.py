@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from d2k_agent.contract.wording import counted
 from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _step_text(event: Event) -> str:
         case "evaluation_took":
             return f"turn {event.turn}: evaluated in {seconds(_took(event.seconds))}"
         case "turn_closed":
-            return f"turn {event.turn} closed: {event.calls} calls, {event.executed} run"
+            return f"turn {event.turn} closed: {counted(event.calls, 'call')}, {event.executed} run"
         case _:
             return _ending_text(event)
 
@@ -82,7 +83,7 @@ def _ending_text(event: Event) -> str:
         case "selection_confirmed":
             return f"confirmation: {event.note}"
         case "run_finished":
-            return f"finished: {event.stop_reason} after {event.turns} turns"
+            return f"finished: {event.stop_reason} after {counted(event.turns, 'turn')}"
         case _:
             return f"{event.type}"
 
@@ -140,5 +141,5 @@ def _body(text: str, before: str = "") -> str:
     cut = len(text) - len(kept)
     lines = f"{before}{kept}".splitlines() or [before]
     if cut:
-        lines.append(f"[{cut:,} more characters; --json prints them]")
+        lines.append(f"[{counted(cut, 'more character')}; --json prints them]")
     return "".join(f"\n{_INDENT}{line}" for line in lines)

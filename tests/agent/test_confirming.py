@@ -111,7 +111,7 @@ def test_when_all_fail_nothing_is_selected_and_it_is_said(tmp_path: Path) -> Non
     trace = read_trace(run.path)
     assert trace.finished is not None and trace.finished.selection is None
     made = [event for event in trace.events if isinstance(event, SelectionMade)]
-    assert made[-1].why == "none of the 2 submissions was accepted (2 refused when judged again)"
+    assert made[-1].why == "of 2 submissions none was accepted (2 refused when judged again)"
     assert concluded.sha256 is None
 
 

@@ -68,5 +68,5 @@ def test_a_refused_candidate_is_passed_over() -> None:
 
 
 def test_why_nothing_was_chosen_is_said() -> None:
-    assert "none of the 2 submissions" in select([wrong(1), wrong(2)], WORKLOADS, 350).why
+    assert "of 2 submissions none was accepted" in select([wrong(1), wrong(2)], WORKLOADS, 350).why
     assert "nothing was handed in" in select([], WORKLOADS, 350).why

@@ -116,5 +116,5 @@ def test_what_is_refused_before_any_reply_is_not_to_be_resumed(tmp_path: Path) -
             check=False,
         )
     answer = Answer(done.returncode, done.stdout, done.stderr)
-    assert_refused(answer, 2, "then start a new run", "`d2k-agent runs rm 'my run'`")
+    assert_refused(answer, 2, "Then start a new run", "`d2k-agent runs rm 'my run'`")
     assert "resume" not in answer.err

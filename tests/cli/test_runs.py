@@ -120,7 +120,7 @@ def test_a_replay_is_of_the_same_target_and_no_further_run_of_the_study(project:
         *("h100", "cpu"),
     ]
     part = d2k("solve", "muon", "--model", f"replay/{run}", "--turns", "1", "--quiet", folder=project)
-    assert "1 of 2 recorded turns were replayed" in part.out, part
+    assert "1 of 2 recorded turns replayed" in part.out, part
 
 
 def test_times_are_shown_as_the_clock_here_shows_them(project: Path) -> None:
@@ -191,7 +191,7 @@ def test_quiet_prints_the_outcome_only_and_the_budget_of_turns_ends_a_run_of_the
     options = ("--quiet", "--turns", "1", "--protocol", "paper", "--run-dir", "mine")
     answer = d2k("solve", "muon", "--model", model, *options, folder=project)
     assert answer.status == 0 and answer.err == ""
-    assert answer.out.startswith("The run ended: turn_limit, after 1 turns")
+    assert answer.out.startswith("The run ended: turn_limit, after 1 turn and")
     told = d2k("trace", "show", "mine", folder=project).out
     assert "conversation started with the tools bash, read, submit, write" in told
     assert "there is no tool 'compile'" in told

@@ -26,7 +26,7 @@ def replayed(recorded: list[RecordedTurn], now: list[list[str]]) -> tuple[Replay
         reply = model.complete(messages, [])
         messages.append(reply.message)
         messages += [{"role": "tool", "tool_call_id": f"c{n}", "content": text} for n, text in enumerate(results)]
-    with pytest.raises(ScriptEnded, match=f"replay/test holds {len(recorded)} replies"):
+    with pytest.raises(ScriptEnded, match=rf"replay/test holds {len(recorded)} repl(y|ies) and all were given"):
         model.complete(messages, [])
     return model, messages
 

@@ -58,7 +58,7 @@ def test_a_call_that_fails_for_good_says_how_many_attempts_may_have_been_billed(
 
 def test_attempts_are_bounded_and_nobody_waits_after_the_last() -> None:
     policy = RetryPolicy(attempts=1)
-    with pytest.raises(ModelError, match="busy; gave up after 1 attempts: resume"):
+    with pytest.raises(ModelError, match="busy; gave up after 1 attempt: resume"):
         run([Passing("busy")], policy=policy)
 
 

@@ -75,7 +75,7 @@ def test_a_sum_with_a_gap_is_marked_as_a_lower_bound() -> None:
     events = stamped(*run[:-1], ModelCallInterrupted(call=2), run[-1])
     text = outcome_text(FOLDER, trace(events))
     assert "at least 6,000" in text and "at least 0.5000" in text
-    assert "1 requests may have been billed although no answer came." in text
+    assert "1 request may have been billed although no answer came." in text
     assert "replies came without" not in text
     assert outcome_data(FOLDER, trace(events))["usage_lower_bound"] is True
 
@@ -163,8 +163,8 @@ def test_divergences_of_a_replay_show_the_first_line_that_differs() -> None:
 
 
 def test_a_replay_of_a_part_says_so() -> None:
-    assert "2 of 10 recorded turns were replayed" in outcome_text(FOLDER, trace(a_run()), Replayed((), 10, 2))
-    assert "recorded turns were replayed" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
+    assert "2 of 10 recorded turns replayed" in outcome_text(FOLDER, trace(a_run()), Replayed((), 10, 2))
+    assert "recorded turns replayed" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
 
 
 ON_CPU = Environment("m", "cpu", "x86_64 CPU (Triton interpreter)", "b200", "x", "3.11", "2.13", "3.7.1", "e", "t")
@@ -185,7 +185,7 @@ def test_what_the_two_machines_explain_is_one_sentence(before: Environment, now:
     differs = Divergence(2, "bash", "old line", "new line")
     text = outcome_text(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
     assert f"Replay: {said}" in text and "9 results differ in that alone." in text
-    assert "Replay: 1 results differ from the recorded ones" in text and "now:      new line" in text
+    assert "Replay: 1 result differs from the recorded ones" in text and "now:      new line" in text
     alone = outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 1, before, now))
     assert "1 result differs in that alone." in alone and "every other tool answered as recorded" in alone
     data = outcome_data(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
+from d2k_agent.contract.wording import counted
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
@@ -171,7 +172,7 @@ def _result(series: Series, status: VerdictStatus, worst: dict[tuple[str, str], 
         checks,
         registered=False,
         rel_norm=worst_norm(checks),
-        message=f"{series.label}: {failed[0].message or failed[0].gate}" if failed else f"{call + 1} calls",
+        message=f"{series.label}: {failed[0].message or failed[0].gate}" if failed else counted(call + 1, "call"),
     )
 
 
