@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pip._internal.commands import create_command
 
 from d2k_agent.cli.entry import build_parser
 
@@ -47,12 +48,28 @@ def test_a_command_without_a_tag_runs(line: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", commands(run=False))
 def test_a_tagged_command_parses(line: str) -> None:
-    words = shlex.split(line, comments=True)
-    if words[0] == "make":
-        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-        return
-    assert words[0] == "d2k-agent", f"a documented command that nothing checks: {line}"
-    assert callable(build_parser().parse_args(words[1:]).run)
+    program, *words = shlex.split(line, comments=True)
+    match Path(program).name:
+        case "make":
+            assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        case "d2k-agent":
+            assert callable(build_parser().parse_args(words).run)
+        case "pip":
+            assert_installs(words)
+        case "python3":
+            assert words[:2] == ["-m", "venv"] and len(words) == 3, line
+        case _:
+            pytest.fail(f"a documented command that nothing checks: {line}")
+
+
+def assert_installs(words: list[str]) -> None:
+    """pip takes the options, and what is installed is here or made by `make wheel`."""
+    assert words[0] == "install"
+    options, names = create_command("install").parse_args(words[1:])
+    for file in options.requirements:
+        assert (ROOT / file).is_file(), f"no {file} here"
+    assert set(names) <= {"dist/*.whl"} and bool(names) is not bool(options.requirements)
+    assert "--outdir dist" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_documents_show_commands_of_both_kinds() -> None:

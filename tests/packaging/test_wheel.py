@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import email
 import json
+import os
+import re
 import stat
 import subprocess
 import sys
@@ -77,6 +79,23 @@ def test_its_metadata_name_the_command_the_pin_and_the_licence(unpacked: Path) -
     assert fields["License-Expression"] == "Apache-2.0"
     assert (info / "licenses" / "LICENSE").is_file()
     assert "d2k-agent = d2k_agent.cli:main" in (info / "entry_points.txt").read_text(encoding="utf-8")
+
+
+def test_pip_installs_it_as_the_readme_says(wheel: Path, tmp_path: Path) -> None:
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(tmp_path)]
+    done = subprocess.run([*install, str(wheel)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    command = [sys.executable, str(tmp_path / "bin" / "d2k-agent"), "--version"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout == "d2k-agent 0.1.0\n", ran.stderr
+
+
+def test_the_name_of_the_wheel_and_its_extra_are_those_in_the_readme(wheel: Path, unpacked: Path) -> None:
+    assert f'pip install "{wheel.name}[eval]"' in (ROOT / "README.md").read_text(encoding="utf-8")
+    fields = email.message_from_string(next(unpacked.glob("*.dist-info/METADATA")).read_text(encoding="utf-8"))
+    optional = [line.partition(";")[0] for line in fields.get_all("Requires-Dist", []) if "extra == 'eval'" in line]
+    assert sorted(re.split(r"\W", line)[0] for line in optional) == ["numpy", "torch", "triton"]
 
 
 def on_bare_python(site: Path, folder: Path, code: str) -> subprocess.CompletedProcess[str]:
