@@ -1,18 +1,23 @@
-"""First version: the published loop as it stands, one general product kernel used three times a step."""
+"""Second version: the polynomials are composed on the M x M side, and X is touched where a segment of them ends.
+
+Within a segment X stays fixed. With P = a I + b R + c R^2 a step is Q <- P Q and R <- P R P, and all of them are
+polynomials in one R. Where the segment ends, Q is applied to X, rounded, and the next segment starts from that X.
+"""
 
 import torch
 import triton
 import triton.language as tl
 
-COEFFICIENTS = (
-    (7.892582874424408, -20.38301394587957, 13.555306149406924),
-    (3.911484868135431, -2.5464635929060884, 0.4268988319673074),
-    (3.760657955697423, -2.512819018216563, 0.4323647349070073),
-    (3.160399673686287, -2.149649518898498, 0.3996366907664389),
-    (2.1910971618617303, -1.441662010214663, 0.328146487623155),
+SEGMENTS = (
+    (
+        (7.892582874424408, -20.38301394587957, 13.555306149406924),
+        (3.911484868135431, -2.5464635929060884, 0.4268988319673074),
+        (3.760657955697423, -2.512819018216563, 0.4323647349070073),
+        (3.160399673686287, -2.149649518898498, 0.3996366907664389),
+        (2.1910971618617303, -1.441662010214663, 0.328146487623155),
+    ),
 )
 CHUNK = 4096
-TILE_K = 96
 
 
 @triton.jit
@@ -47,21 +52,24 @@ def scale_to_unit_norm(
 def product(
     a_ptr,
     b_ptr,
-    d_ptr,
     out_ptr,
-    alpha,
-    beta,
+    scale,
+    weight,
+    identity,
     M: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
     B_STRIDE_K: tl.constexpr,
     B_STRIDE_N: tl.constexpr,
-    ADD: tl.constexpr,
+    POLYNOMIAL: tl.constexpr,
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
 ):
-    """out = alpha * A @ B (+ beta * D) for a batch: A [M, K] and D, out [M, N] by rows, B [K, N] by its strides."""
+    """out = A @ B for a batch: A [M, K] and out [M, N] by rows, B [K, N] by its strides.
+
+    With POLYNOMIAL, for square matrices: out = scale * A @ B + weight * A + identity * I.
+    """
     tiles_n: tl.constexpr = (N + TILE_N - 1) // TILE_N
     tile = tl.program_id(0)
     matrix = tl.program_id(1).to(tl.int64)
@@ -71,42 +79,58 @@ def product(
     a_at = a_ptr + matrix * (M * K) + m[:, None] * K + k[None, :]
     b_at = b_ptr + matrix * (K * N) + k[:, None] * B_STRIDE_K + n[None, :] * B_STRIDE_N
     acc = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
+    in_rows, in_columns = m[:, None] < M, n[None, :] < N
     for start in range(0, K, TILE_K):
-        a = tl.load(a_at, mask=(m[:, None] < M) & (start + k[None, :] < K), other=0.0)
-        b = tl.load(b_at, mask=(start + k[:, None] < K) & (n[None, :] < N), other=0.0)
+        a = tl.load(a_at, mask=in_rows & (k[None, :] < K - start), other=0.0)
+        b = tl.load(b_at, mask=(k[:, None] < K - start) & in_columns, other=0.0)
         acc = tl.dot(a, b, acc)
         a_at += TILE_K
         b_at += TILE_K * B_STRIDE_K
     at = matrix * (M * N) + m[:, None] * N + n[None, :]
-    inside = (m[:, None] < M) & (n[None, :] < N)
-    acc *= alpha
-    if ADD:
-        acc += beta * tl.load(d_ptr + at, mask=inside, other=0.0).to(tl.float32)
+    inside = in_rows & in_columns
+    if POLYNOMIAL:
+        acc = scale * acc + weight * tl.load(a_ptr + at, mask=inside, other=0.0).to(tl.float32)
+        acc = tl.where(m[:, None] == n[None, :], acc + identity, acc)
     tl.store(out_ptr + at, acc.to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def multiply(a, b, out, transposed=False, alpha=1.0, d=None, beta=0.0):
+def multiply(a, b, out, transposed=False, polynomial=None):
     batch, m, n = out.shape
     k = a.shape[-1]
+    identity, weight, scale = polynomial or (0.0, 0.0, 1.0)
     product[(triton.cdiv(m, 128) * triton.cdiv(n, 128), batch)](
         a,
         b,
-        out if d is None else d,
         out,
-        alpha,
-        beta,
+        scale,
+        weight,
+        identity,
         M=m,
         N=n,
         K=k,
         B_STRIDE_K=1 if transposed else n,
         B_STRIDE_N=k if transposed else 1,
-        ADD=d is not None,
+        POLYNOMIAL=polynomial is not None,
         TILE_M=128,
         TILE_N=128,
-        TILE_K=TILE_K,
+        TILE_K=128,
         num_warps=8,
         num_stages=3,
     )
+
+
+def compose(segment, r, p, q, spare):
+    """The action Q of one segment on an X whose Gram matrix is r. All four buffers are overwritten."""
+    for step, coefficients in enumerate(segment):
+        factor = q if step == 0 else p
+        multiply(r, r, factor, polynomial=coefficients)
+        if step + 1 < len(segment):
+            multiply(factor, r, spare)
+            multiply(spare, factor, r)
+        if step > 0:
+            multiply(p, q, spare)
+            q, spare = spare, q
+    return q
 
 
 def run(G, steps=5):
@@ -121,18 +145,17 @@ def run(G, steps=5):
     sums = torch.empty((batch, parts), dtype=torch.float32, device=G.device)
     x = torch.empty((batch, rows, columns), dtype=torch.float16, device=G.device)
     x_next = torch.empty((batch, rows, columns), dtype=torch.float16, device=G.device)
-    gram = torch.empty((batch, rows, rows), dtype=torch.float16, device=G.device)
-    action = torch.empty((batch, rows, rows), dtype=torch.float16, device=G.device)
     result = torch.empty(g.shape, dtype=G.dtype, device=G.device)
+    squares = [torch.empty((batch, rows, rows), dtype=torch.float16, device=G.device) for _ in range(4)]
 
     square_sums[(parts, batch)](g, sums, SIZE=size, PARTS=parts, CHUNK=CHUNK)
     scale_to_unit_norm[(triton.cdiv(size, CHUNK), batch)](
         g, sums, x, SIZE=size, PARTS=parts, PARTS_PADDED=triton.next_power_of_2(parts), CHUNK=CHUNK
     )
-    for step, (a, b, c) in enumerate(COEFFICIENTS):
-        multiply(x, x, gram, transposed=True)
-        multiply(gram, gram, action, alpha=b, d=gram, beta=c)
-        target = result if step == 4 else x_next
-        multiply(action, x, target, d=x, beta=a)
+    for number, segment in enumerate(SEGMENTS, start=1):
+        multiply(x, x, squares[0], transposed=True)
+        q = compose(segment, *squares)
+        target = result if number == len(SEGMENTS) else x_next
+        multiply(q, x, target)
         x, x_next = target, x
     return result.reshape(G.shape)
