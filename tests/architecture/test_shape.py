@@ -17,7 +17,6 @@ MAY_READ_THE_ENVIRONMENT = {
     "d2k_agent/app/surroundings.py": "reads it once for the whole program",
     "d2k_agent/evaluator/start.py": "the GPU that is asked for counts what a variable leaves visible on that machine",
     "d2k_agent/evaluator/profiling/session.py": "where that machine's profiler and libraries are",
-    "d2k_agent/evaluator/start.py": "the GPU that is asked for counts what a variable leaves visible on that machine",
     "d2k_agent/evaluator/candidate.py": "a candidate's process empties its environment down to an allow-list",
 }
 

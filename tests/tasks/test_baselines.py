@@ -1,0 +1,34 @@
+"""Recorded latencies belong to the sources that lie here: numbers of another text would mislead."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORDED = sorted((ROOT / "tasks").glob("*/hidden/baselines.json"))
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.parents[1].name)
+def test_recorded_latencies_are_of_these_sources_and_say_where_they_were_measured(path: Path) -> None:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    folder = path.parents[1]
+    guidance = ROOT / "guidance" / folder.name
+    sources = {
+        "reference": folder / "reference.py",
+        "baseline": guidance / "baseline.py",
+        "expert": guidance / "expert.py",
+    }
+    recorded = data["provenance"]["sha256"]
+    assert recorded == {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in sources.items()}, (
+        "measure again: make gpu-tasks, then benchmarks/gpu/tasks.py --write"
+    )
+    assert all(data["provenance"][name] for name in ("device", "driver", "torch", "triton", "policy", "date", "method"))
+    labels = [workload["label"] for workload in json.loads((folder / "config.json").read_text())["workloads"]]
+    assert list(data["workloads"]) == labels
+    for latencies in data["workloads"].values():
+        assert 0 < latencies["expert_ms"] < latencies["baseline_ms"]
+        assert latencies["reference_ms"] > 0
