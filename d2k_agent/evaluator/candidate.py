@@ -143,7 +143,7 @@ class _Caller:
             self.sets.append(AttachedSet(layout.attach_arguments(inputs, shared["arguments"]), answers))
         if self.sets:
             assert self.module is not None
-            self.timed = TimedCalls(self.module.run, self.sets)
+            self.timed = TimedCalls(self.module.run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 
     def _call(self) -> None:

@@ -28,7 +28,6 @@ from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned
-from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
@@ -255,7 +254,6 @@ class _Case:
         """On a GPU: the late variations, then latencies, in one process."""
         if not self._wanted:
             return None
-        assert isinstance(self._device, CudaDevice)
         failed: list[Verdict] = []
 
         def late_first(process: CandidateProcess) -> bool:

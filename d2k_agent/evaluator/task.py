@@ -32,6 +32,8 @@ class LoadedTask:
         self.config = _json(bundle, bundle.public, "config.json")
         self.hidden = _json(bundle, bundle.hidden, "workloads.json")
         self.rules = _rules(bundle)
+        self.headers: dict[str, list[layout.TensorHeader]] = {}
+        """The outputs of workloads by label, as far as a reference has made them."""
         self._reference = _module(bundle, bundle.public, "reference.py", ("run",))
         self._generator = _module(bundle, bundle.public, "get_inputs.py", ("get_inputs",))
         self._checks = _module(bundle, bundle.hidden, "check.py", ())

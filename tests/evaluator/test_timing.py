@@ -36,7 +36,7 @@ def measured(mean_ms: float, calls: int = 100, **more: float) -> Measurement:
     ],
 )
 def test_sets_are_enough_to_leave_the_cache_and_few_enough_to_fit(footprint: int, sets: int) -> None:
-    assert policy.sets_for(footprint, 50 * MIB) == sets
+    assert policy.sets_for(footprint, 50 * MIB, 4096) == sets
 
 
 @pytest.mark.parametrize("sets", [1, 24, 100, 4096])
@@ -61,11 +61,11 @@ def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:
 
 def test_a_claim_that_falls_short_in_every_segment_is_suspicious() -> None:
     honest = [Segment(10, 1000.0, 1000.5), Segment(10, 1000.0, 1031.0)]
-    assert wall_suspicion(honest) == {}, "one segment that agrees is enough: the other was disturbed"
+    assert wall_suspicion(honest, 0.01) == {}, "one segment that agrees is enough: the other was disturbed"
     short = [Segment(10, 900.0, 1000.0), Segment(10, 950.0, 1000.0)]
-    assert "5.3% shorter" in wall_suspicion(short)["timing.wall"]
+    assert "5.3% shorter" in wall_suspicion(short, 0.01)["timing.wall"]
     long = [Segment(10, 1100.0, 1000.0)]
-    assert "longer" in wall_suspicion(long)["timing.wall"]
+    assert "longer" in wall_suspicion(long, 0.01)["timing.wall"]
 
 
 def test_a_graph_of_one_call_repeated_has_its_kernels_in_any_order() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from d2k_agent.evaluator.devices.lending import Lent
+from d2k_agent.evaluator.devices.nvml import Load
 from d2k_agent.evaluator.layout import TensorHeader
 
 
@@ -28,11 +29,14 @@ class Device(Protocol):
     """A place where candidates run.
 
     `name` is cpu or cuda, `times` says whether latencies are measured there, `uuid` names the GPU (None: it is none).
+    `l2_bytes` is the size of its last cache, `most_sets` bounds the sets that can be lent at a time.
     """
 
     name: str
     times: bool
     uuid: str | None
+    l2_bytes: int
+    most_sets: int
 
     def describe(self) -> str:
         """The device in words, for the verdict's environment."""
@@ -48,3 +52,12 @@ class Device(Protocol):
 
         Raises MemoryError or torch.OutOfMemoryError.
         """
+
+    def settle(self) -> None:
+        """Return when all that this process wrote there is written."""
+
+    def trim(self) -> None:
+        """Give back memory that this process keeps for later: a candidate may need it."""
+
+    def load(self) -> Load:
+        """Clock and power at this moment."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from d2k_agent.evaluator.devices.lending import Lent
+from d2k_agent.evaluator.devices.nvml import Load
 from d2k_agent.evaluator.layout import TensorHeader
 
 
@@ -40,6 +41,8 @@ class CpuDevice:
     name = "cpu"
     times = False
     uuid: str | None = None
+    l2_bytes = 0
+    most_sets = 4  # two descriptors each, and a message carries eight
 
     def describe(self) -> str:
         """The processor in words."""
@@ -56,3 +59,13 @@ class CpuDevice:
     def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
         """Reserve memfds for arguments and outputs of these shapes."""
         return Lent(SharedMemory, arguments, outputs)
+
+    def settle(self) -> None:
+        """A processor has written when it has written."""
+
+    def trim(self) -> None:
+        """PyTorch keeps nothing of a processor's memory."""
+
+    def load(self) -> Load:
+        """Unknown."""
+        return Load(None, None)

@@ -10,7 +10,7 @@ import torch
 
 from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.devices.lending import Lent
-from d2k_agent.evaluator.devices.nvml import Gpu
+from d2k_agent.evaluator.devices.nvml import Gpu, Load
 from d2k_agent.evaluator.layout import TensorHeader
 
 
@@ -45,6 +45,7 @@ class CudaDevice:
 
     name = "cuda"
     times = True
+    most_sets = 4096
 
     def __init__(self) -> None:
         torch.zeros(1, device="cuda")  # makes the context current, in which driver.py allocates
@@ -52,8 +53,8 @@ class CudaDevice:
         self._name = str(properties.name)
         self.l2_bytes = int(properties.L2_cache_size)
         self.memory_bytes = int(properties.total_memory)
-        self.gpu = Gpu(str(properties.uuid))
-        self.uuid: str | None = self.gpu.uuid
+        self._gpu = Gpu(str(properties.uuid))
+        self.uuid: str | None = self._gpu.uuid
 
     def describe(self) -> str:
         """The GPU's name, as the driver gives it."""
@@ -71,10 +72,22 @@ class CudaDevice:
     @functools.cache  # noqa: B019 - a device lives as long as its process
     def driver(self) -> str | None:
         """The driver's version."""
-        return self.gpu.driver()
+        return self._gpu.driver()
 
     def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
         """Reserve blocks of GPU memory for arguments and outputs of these shapes."""
         lent = Lent(GpuMemory, arguments, outputs)
-        torch.cuda.synchronize()
+        self.settle()
         return lent
+
+    def settle(self) -> None:
+        """Wait for every stream of the GPU."""
+        torch.cuda.synchronize()
+
+    def trim(self) -> None:
+        """Empty PyTorch's cache."""
+        torch.cuda.empty_cache()
+
+    def load(self) -> Load:
+        """SM clock and power, by the management library."""
+        return self._gpu.load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -12,6 +13,13 @@ import torch
 
 from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.metering import CallMeter
+
+
+class Mark(Protocol):
+    """A moment in the device's own order of work."""
+
+    def synchronize(self) -> None:
+        """Return when the work before it is done."""
 
 
 class Inside(Protocol):
@@ -28,6 +36,12 @@ class Inside(Protocol):
 
     def synchronize(self) -> None:
         """Return when all work that was begun is done."""
+
+    def mark(self) -> Any:
+        """A Mark behind the work that was begun so far."""
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Milliseconds between two marks, once the work before the second is done."""
 
     def metered(self) -> Any:
         """A context that yields a CallMeter; afterwards its counts hold for the calls made within."""
@@ -50,6 +64,14 @@ class InsideCpu:
 
     def synchronize(self) -> None:
         """A processor is always done."""
+
+    def mark(self) -> Any:
+        """The time."""
+        return _Moment()
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """By the processor's clock."""
+        return float(end.ns - start.ns) / 1e6
 
     @contextmanager
     def metered(self) -> Iterator[CallMeter]:
@@ -87,6 +109,16 @@ class InsideCuda:
         """Wait for every stream of the GPU."""
         torch.cuda.synchronize()
 
+    def mark(self) -> Any:
+        """An event on the current stream."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """By the GPU's clock."""
+        return float(start.elapsed_time(end))
+
     @contextmanager
     def metered(self) -> Iterator[CallMeter]:
         """The meter, with the allocator's own peak where that is higher."""
@@ -100,6 +132,14 @@ class InsideCuda:
         finally:
             torch.use_deterministic_algorithms(False)
         meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated() - before)
+
+
+class _Moment:
+    def __init__(self) -> None:
+        self.ns = time.perf_counter_ns()
+
+    def synchronize(self) -> None:
+        """What a processor was told to do is done."""
 
 
 def inside(name: str) -> Inside:

@@ -19,9 +19,8 @@ import torch
 from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.checks.calls import Calls
-from d2k_agent.evaluator.devices import Lent
+from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
-from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
@@ -77,7 +76,7 @@ class WorkloadTimer:
     def __init__(
         self,
         task: LoadedTask,
-        device: CudaDevice,
+        device: Device,
         process: CandidateProcess,
         workload: dict[str, Any],
         seed: str,
@@ -111,29 +110,35 @@ class WorkloadTimer:
             lent.close()
         self._page.close()
         self._memory.close()
-        torch.cuda.empty_cache()
+        self._device.trim()
 
     @property
     def peak_memory_bytes(self) -> int | None:
         """The most bytes of tensors alive in the metered call."""
         return self._calls.peak_memory_bytes
 
-    def prepare(self) -> None:
-        """Lend as many sets as the policy asks for, let the process compile and tune, and check one metered call."""
-        self._progress(f"checking {self._label}")
+    def prepare(self, checked: bool = True) -> None:
+        """Lend as many sets as the policy asks for, let the process compile and tune, and check one metered call.
+
+        Without `checked` that call is left out: the same process was checked before on the same workload.
+        """
+        self._progress(f"checking {self._label}" if checked else f"preparing {self._label}")
         arguments = self._draw()
-        expected = self._task.expected(arguments)
-        headers = [layout.header_of(tensor) for tensor in expected]
+        headers = self._task.headers.get(self._label)
+        expected = self._task.expected(arguments) if checked or headers is None else []
+        if headers is None:
+            headers = self._task.headers[self._label] = [layout.header_of(tensor) for tensor in expected]
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
         footprint = sum(tensor.nbytes for tensor in tensors) + sum(header.nbytes for header in headers)
         self._sets.append(self._device.lend(arguments, headers))
-        for _ in range(rules.sets_for(footprint, self._device.l2_bytes) - 1):
+        for _ in range(rules.sets_for(footprint, self._device.l2_bytes, self._device.most_sets) - 1):
             self._sets.append(self._device.lend(self._draw(), headers))
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
         self._calls.warm_up(self._device, self._label)
         self.seconds["tuning"] = self._calls.tuning_s
-        self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
+        if checked:
+            self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
@@ -151,12 +156,12 @@ class WorkloadTimer:
                 self._verify(segments[-1].calls, inspect=number == inspected)
         calls = sum(segment.calls for segment in segments)
         mean_ms = sum(segment.claim_ms for segment in segments) / calls
-        suspicions |= wall_suspicion(segments)
+        suspicions |= wall_suspicion(segments, self._policy.wall)
         audit_ms = None
         if audited:
             self._progress(f"auditing {self._label}")
             audit_ms, slack_ms = self._audit(mean_ms)
-            if audit_ms > mean_ms * (1 + rules.AUDIT_TOLERANCE) + slack_ms:
+            if audit_ms > mean_ms * (1 + self._policy.audit) + slack_ms:
                 suspicions["timing.audit"] = (
                     f"timed work differs from audited work on {self._label}: {audit_ms:.6g} ms a call when every step "
                     f"is checked, {mean_ms:.6g} ms claimed"
@@ -200,7 +205,7 @@ class WorkloadTimer:
         for index in self._choose(len(self._sets), most):
             self._sets[index].refresh(self._draw())
         self._ask({"do": "poison"}, b"A")
-        torch.cuda.synchronize()
+        self._device.settle()
 
     def _segment(self, seconds: float) -> Segment:
         """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
@@ -210,11 +215,11 @@ class WorkloadTimer:
 
     def _batch(self, seconds: float) -> Segment:
         self._page[STOP] = 0
-        torch.cuda.synchronize()
+        self._device.settle()
         began = time.perf_counter()
         self._process.order({"do": "batch"})
         time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
-        self._loads.append(self._device.gpu.load())
+        self._loads.append(self._device.load())
         self._page[STOP] = 1
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
         wall_ms = 1e3 * (time.perf_counter() - began)
@@ -234,7 +239,7 @@ class WorkloadTimer:
         self._process.order({"do": "replay", "times": times})
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
         wall_ms = 1e3 * (time.perf_counter() - began)
-        self._loads.append(self._device.gpu.load())
+        self._loads.append(self._device.load())
         return Segment(*self._claim(payload), wall_ms)
 
     def _captured(self, sets: int) -> dict[str, str]:
@@ -257,7 +262,7 @@ class WorkloadTimer:
         else:
             for lent in self._sets:
                 lent.withdraw()
-            torch.cuda.synchronize()
+            self._device.settle()
         visited = min(calls, len(self._sets))
         for back in self._choose(visited, VERIFIED_SETS):
             index = (calls - 1 - back) % len(self._sets)
@@ -306,11 +311,11 @@ class WorkloadTimer:
             raise WrongAnswer(checks)
 
 
-def wall_suspicion(segments: list[Segment]) -> dict[str, str]:
+def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:
     """Does the claim fall short of the outside clock, or go beyond it, even in the best segment?"""
     gaps = [segment.wall_ms / segment.claim_ms - 1 for segment in segments]
     best = min(gaps, key=abs)
-    if abs(best) <= rules.WALL_TOLERANCE:
+    if abs(best) <= tolerance:
         return {}
     side = "shorter" if best > 0 else "longer"
     return {"timing.wall": f"the claimed time is {abs(best):.1%} {side} than the supervisor's own clock saw"}

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-MOST_SETS, LEAST_SETS = 4096, 24
+LEAST_SETS = 24
 MOST_SET_BYTES = 4 << 30
 GRAPH_CALLS = 2000
 
@@ -19,6 +19,9 @@ class TimingPolicy:
     graph       calls are captured into a CUDA graph and replayed; else they are launched from Python, two ahead
     warm_s      timed work that is thrown away first, while clocks settle
     segments    pieces that are timed from inside and from outside, `segment_s` seconds each at least
+    wall        a claim may fall short of the outside clock by this fraction in its best segment
+    audit       audited steps may be slower than the claim by this fraction, and by AUDIT_STEP_MS a step
+    noise       segments that differ by more than this fraction are measured again, then reported as noisy
     """
 
     id: str
@@ -26,6 +29,9 @@ class TimingPolicy:
     warm_s: float
     segments: int
     segment_s: float
+    wall: float = 0.01
+    audit: float = 0.03
+    noise: float = 0.03
 
 
 EVENTS_BATCH = TimingPolicy("events_batch", graph=False, warm_s=1.0, segments=2, segment_s=1.0)
@@ -38,15 +44,9 @@ GRAPH_HOT = "graph_hot"
 POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 """By the mode that a task names in hidden/workloads.json ("timing": {"mode": ...}); batch where it names none."""
 
-WALL_TOLERANCE = 0.01
-"""A claim may fall short of the outside clock by this fraction in the best segment: more is a lie or a fault."""
-AUDIT_TOLERANCE = 0.03
 AUDIT_STEP_MS = 0.05
-"""Audited steps may be slower than the headline by the fraction plus this much a step."""
 AUDIT_STEPS = 10
 LEAST_STEP_MS = 20.0
-NOISE = 0.03
-"""Segments of one process that differ by more than this fraction are noisy: measured again, then reported as such."""
 
 
 def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
@@ -58,14 +58,14 @@ def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
     return POLICIES[mode]
 
 
-def sets_for(footprint_bytes: int, l2_bytes: int) -> int:
-    """How many sets of inputs and outputs calls rotate over, given one set's bytes and the L2 cache's.
+def sets_for(footprint_bytes: int, l2_bytes: int, most: int) -> int:
+    """How many sets of inputs and outputs calls rotate over, given one set's bytes, the L2 cache's, and the most.
 
     Twice the cache is touched between two visits of a set, and at least 24 allocations average out where memory lies;
     large sets are as many as fit into 4 GiB, at least one.
     """
     wanted = max(LEAST_SETS, math.ceil(2 * l2_bytes / max(1, footprint_bytes)))
-    return max(1, min(wanted, MOST_SETS, MOST_SET_BYTES // max(1, footprint_bytes)))
+    return max(1, min(wanted, most, MOST_SET_BYTES // max(1, footprint_bytes)))
 
 
 def graph_calls(sets: int) -> int:

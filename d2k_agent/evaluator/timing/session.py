@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from d2k_agent.contract import MOST_DRIFT, Check, Limits, Measurement, VerdictStatus, Violation
-from d2k_agent.evaluator.devices.cuda import CudaDevice
+from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer, WrongAnswer
-from d2k_agent.evaluator.timing.policy import NOISE
 
 Start = Callable[[], CandidateProcess]
 """A fresh process of one source, not entered yet."""
@@ -62,7 +62,7 @@ class Setting:
     """What is timed with what. `seed` and `trusted` are the job's own; `progress` is told what is being done."""
 
     task: LoadedTask
-    device: CudaDevice
+    device: Device
     workloads: Sequence[dict[str, Any]]
     seed: str
     limits: Limits
@@ -108,7 +108,7 @@ class Baseline:
         try:
             for workload in setting.workloads:
                 with setting.timer(self._process, workload, "baseline", trusted=True) as timer:
-                    timer.prepare()
+                    timer.prepare(checked=workload["label"] not in self.latest)
                     self.latest[workload["label"]] = timer.measure(audited=False).measurement
                     _add(seconds, timer.seconds)
         except CandidateFault as fault:
@@ -121,6 +121,31 @@ class Baseline:
     def close(self) -> None:
         """End it."""
         self._process.__exit__()
+
+
+class _Running:
+    """A process of the candidate, loaded. Only one is there at a time: what ends one ends all that it left behind."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        try:
+            self.renew()
+        except BaseException:
+            self._held.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def renew(self) -> None:
+        """End the process and start another."""
+        self._held.close()
+        self.process = self._held.enter_context(self._start())
+        self.process.load()
 
 
 class Comparison:
@@ -154,17 +179,16 @@ class Comparison:
         if baseline is not None:
             known = baseline.latest if labels <= set(baseline.latest) else baseline.measure(setting, outcome.seconds)
             outcome.baseline = {label: known[label] for label in labels}
-        with self._start() as process:
-            process.load()
-            if not before_timing(process):
+        with _Running(self._start) as running:
+            if not before_timing(running.process):
                 return None
             for workload in setting.workloads:
-                if not self._time(process, workload, outcome):
+                if not self._time(running, workload, outcome):
                     return outcome
             if not self._careful(outcome):
                 return outcome
             for workload in setting.workloads:
-                if not self._time_again(process, workload, outcome):
+                if not self._time_again(running.process, workload, outcome):
                     return outcome
         if baseline is not None:
             after = baseline.measure(setting, outcome.seconds)
@@ -176,13 +200,12 @@ class Comparison:
         speedup = outcome.geomean_speedup()
         return speedup is not None and (self._beat is None or speedup > self._beat)
 
-    def _time(self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome) -> bool:
+    def _time(self, running: _Running, workload: dict[str, Any], outcome: Outcome) -> bool:
         """Time one workload; what is suspicious is timed again in a fresh process, and must repeat to count."""
-        timed = self._attempt(process, workload, outcome, "candidate")
+        timed = self._attempt(running.process, workload, outcome, "candidate")
         if timed is not None and timed.suspicions:
-            with self._start() as fresh:
-                fresh.load()
-                again = self._attempt(fresh, workload, outcome, "suspicion")
+            running.renew()
+            again = self._attempt(running.process, workload, outcome, "suspicion")
             if again is not None:
                 _repeated(timed.suspicions, again.suspicions)
                 outcome.notes.append(f"{workload['label']} was timed again: {'; '.join(timed.suspicions.values())}")
@@ -207,9 +230,9 @@ class Comparison:
         label = workload["label"]
         with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
             try:
-                timer.prepare()
+                timer.prepare(checked=audited)
                 timed = timer.measure(audited)
-                if timed.spread > NOISE and not timed.suspicions:
+                if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
                     timed = timer.measure(audited)
             except WrongAnswer:
                 outcome.failed = label
@@ -219,7 +242,7 @@ class Comparison:
                 _add(outcome.seconds, timer.seconds)
                 peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
                 outcome.peak_memory_bytes = max(peaks, default=None)
-        if timed.spread > NOISE and not timed.suspicions:
+        if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
             outcome.failed = outcome.noisy = label
             outcome.notes.append(f"{label}: timed segments differ by {timed.spread:.1%}, twice")
             return None

@@ -14,7 +14,7 @@ import torch
 
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
-from d2k_agent.evaluator.devices.inside import map_descriptor
+from d2k_agent.evaluator.devices.inside import Inside, Mark, map_descriptor
 from d2k_agent.evaluator.timing.graph import CallGraph
 from d2k_agent.evaluator.timing.page import DONE, GO, STOP, Page
 
@@ -29,8 +29,8 @@ Frame = tuple[bytes, bytes]
 class TimedCalls:
     """run() over attached sets, in the order of the sets, again and again."""
 
-    def __init__(self, run: Callable[..., Any], sets: list[AttachedSet]) -> None:
-        self._run, self._sets = run, sets
+    def __init__(self, run: Callable[..., Any], sets: list[AttachedSet], device: Inside) -> None:
+        self._run, self._sets, self._device = run, sets, device
         self._page: Page | None = None
         self._kept: dict[int, tuple[torch.Tensor, ...]] = {}
         self._graph: CallGraph | None = None
@@ -62,13 +62,16 @@ class TimedCalls:
         self._kept[index] = outputs_of(self._run(*self._sets[index].arguments))
 
     def _steps(self, calls: int) -> tuple[int, float]:
-        start, end = _event(), _event()
-        start.record()
+        start = self._device.mark()
         for number in range(calls):
             self._call(number)
-        end.record()
-        torch.cuda.synchronize()
-        return calls, start.elapsed_time(end)
+        return calls, self._since(start)
+
+    def _since(self, start: Any) -> float:
+        """Milliseconds since a mark, once all work is done."""
+        end = self._device.mark()
+        self._device.synchronize()
+        return self._device.elapsed_ms(start, end)
 
     def _step(self, number: int, calls: int) -> tuple[int, float]:
         """One audited step: begun by the page and ended on it. Calls of a graph are whole replays."""
@@ -81,19 +84,16 @@ class TimedCalls:
     def _batch(self) -> tuple[int, float]:
         """Calls until the supervisor raises its flag."""
         assert self._page is not None
-        start, end, ahead = _event(), _event(), deque[torch.cuda.Event]()
+        ahead = deque[Mark]()
         number = 0
-        start.record()
+        start = self._device.mark()
         while not self._page[STOP]:
             self._call(number)
             number += 1
-            ahead.append(torch.cuda.Event())
-            ahead[-1].record()
+            ahead.append(self._device.mark())
             if len(ahead) > QUEUED:
                 ahead.popleft().synchronize()
-        end.record()
-        torch.cuda.synchronize()
-        return number, start.elapsed_time(end)
+        return number, self._since(start)
 
     def _capture(self, calls: int, sets: int) -> bytes:
         self._kept, self._graph = {}, None
@@ -104,24 +104,17 @@ class TimedCalls:
 
     def _replay(self, times: int) -> tuple[int, float]:
         assert self._graph is not None
-        start, end = _event(), _event()
-        start.record()
+        start = self._device.mark()
         for _ in range(times):
             self._graph.replay()
-        end.record()
-        torch.cuda.synchronize()
-        return times * self._graph.calls, start.elapsed_time(end)
+        return times * self._graph.calls, self._since(start)
 
     def _poison(self) -> None:
         for index, outputs in self._kept.items():
             self._sets[index].poison(outputs)
-        torch.cuda.synchronize()
+        self._device.synchronize()
 
     def _give(self, index: int) -> bytes:
         headers = self._sets[index].answer(self._kept[index])
-        torch.cuda.synchronize()
+        self._device.synchronize()
         return layout.pack_answer(layout.AnswerHeader(headers, 0, 0, 0))
-
-
-def _event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)
