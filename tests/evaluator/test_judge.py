@@ -139,7 +139,7 @@ ENDS = {
         VerdictStatus.RUNTIME_ERROR,
         "no such tile",
     ),
-    "has no run": ("x = 1\n", VerdictStatus.RUNTIME_ERROR, "no function run"),
+    "has no run": ("x = 1\n", VerdictStatus.RUNTIME_ERROR, "must define run"),
     "does not parse": ("def run(:\n", VerdictStatus.COMPILE_ERROR, "line"),
     "leaves by SystemExit": (
         "import os, sys\n\n\n" + INTERPRETED + "        sys.exit(0)\n    return scaled(x, factor)\n",
