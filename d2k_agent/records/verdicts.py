@@ -22,7 +22,9 @@ from d2k_agent.contract import (
 )
 from d2k_agent.contract.wire import finite, from_data, to_data
 
-TIMING_CHECKS = "timing."
+TIMING = "timing"
+"""The phase that times, as `seconds` of a verdict names it; its parts are timing.*."""
+TIMING_CHECKS = f"{TIMING}."
 """How the names of checks begin that compare clocks: what they say holds times."""
 
 
@@ -146,9 +148,10 @@ def cut(verdict: Verdict) -> Cut:
 
 
 def _timed(verdict: Verdict) -> bool:
-    """True where anything was timed, even if no latency came of it."""
+    """True where timing began, even if no latency came of it: a fault found meanwhile leaves words about times."""
     return (
         verdict.status is VerdictStatus.NOISY
+        or any(name == TIMING or name.startswith(TIMING_CHECKS) for name in verdict.seconds)
         or any(result.measurement or result.baseline for result in verdict.workloads)
         or any(item is not None for item in (verdict.baseline_sha256, verdict.drift, verdict.profile))
         or any(violation.check.startswith(TIMING_CHECKS) for violation in verdict.violations)

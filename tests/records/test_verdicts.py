@@ -203,7 +203,29 @@ def forged() -> Verdict:
     )
 
 
-@pytest.mark.parametrize("verdict", [noisy(), forged()], ids=lambda item: item.status.value)
+def wrong_when_timed(phase: str, status: VerdictStatus) -> Verdict:
+    """Found in the timed calls, after an attempt whose clocks told too much."""
+    result = WorkloadResult("small", status, message="after 1.25 ms a call")
+    return Verdict(
+        status,
+        SHA,
+        "small failed after 1.25 ms a call",
+        HERE,
+        workloads=(result,),
+        notes=("timed again: 4.5 ms a call claimed",),
+        seconds={"correctness": 3.0, phase: 8.0},
+    )
+
+
+AFTER_TIMING_BEGAN = [
+    wrong_when_timed("timing", VerdictStatus.INCORRECT),
+    wrong_when_timed("timing.timed", VerdictStatus.RUNTIME_ERROR),
+    wrong_when_timed("timing", VerdictStatus.TIMED_OUT),
+    wrong_when_timed("timing.tuning", VerdictStatus.ENDED_EARLY),
+]
+
+
+@pytest.mark.parametrize("verdict", [noisy(), forged(), *AFTER_TIMING_BEGAN], ids=lambda item: item.status.value)
 def test_the_words_of_a_verdict_without_a_latency_stay_with_the_times_too(verdict: Verdict) -> None:
     parts = cut(verdict)
 
