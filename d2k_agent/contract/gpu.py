@@ -12,6 +12,13 @@ from collections.abc import Mapping
 _WISH = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}")
 CUDA_VARIABLES = _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 """What CUDA reads to know which GPUs a process sees, and how it counts them."""
+_DEVICE_NAMES = {
+    "b200": ("NVIDIA B200",),
+    "b300": ("NVIDIA B300 SXM6 AC",),
+    "h100": ("NVIDIA H100 80GB HBM3",),
+    "h200": ("NVIDIA H200",),
+}
+"""How the driver names the GPUs that are a target. Whole names: whatever is like one differs by a word behind it."""
 
 
 def is_gpu(wish: str) -> bool:
@@ -61,6 +68,8 @@ def visible_gpus(value: str) -> list[str]:
 
 
 def is_target(device_name: str, target: str) -> bool:
-    """True when the device of that name is a whole GPU of the kind `target` (b200, h200, ...) and nothing like it."""
-    words = device_name.lower().replace("-", " ").split()
-    return target.lower() in words and "mig" not in words
+    """True when the device of that name is a whole GPU of the kind `target` (b200, h200, ...) and nothing like it.
+
+    A card for another slot (H100 PCIe, H200 NVL), a part of a GPU (MIG, vGPU) and a superchip (GB200) are not.
+    """
+    return device_name in _DEVICE_NAMES.get(target.lower(), ())

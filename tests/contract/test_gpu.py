@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from d2k_agent.config import TARGETS
 from d2k_agent.contract.gpu import gpu_variables, is_gpu, is_target
+from d2k_agent.evaluator.compilation.targets import find_target
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
@@ -45,14 +47,28 @@ def test_an_index_beyond_what_is_visible_is_told_how_many_are(value: str, count:
     ("name", "target", "is_one"),
     [
         ("NVIDIA B200", "b200", True),
+        ("NVIDIA B200", "B200", True),
+        ("NVIDIA B300 SXM6 AC", "b300", True),
         ("NVIDIA H200", "h200", True),
         ("NVIDIA H100 80GB HBM3", "h100", True),
         ("NVIDIA H200", "b200", False),
         ("NVIDIA GB200", "b200", False),
+        ("NVIDIA GH200 480GB", "h200", False),
+        ("NVIDIA H200 NVL", "h200", False),
+        ("NVIDIA H100 PCIe", "h100", False),
+        ("NVIDIA H100 NVL", "h100", False),
+        ("NVIDIA H100 64GB HBM3", "h100", False),
+        ("GRID H100-80C", "h100", False),
         ("NVIDIA B200 MIG 1g.23gb", "b200", False),
-        ("NVIDIA H100-SXM5", "h100", True),
-        ("AMD EPYC B200X", "b200", False),
+        ("NVIDIA B200", "a100", False),
+        ("AMD EPYC B200", "b200", False),
+        ("B200", "b200", False),
     ],
 )
 def test_nothing_but_a_b200_is_a_b200(name: str, target: str, is_one: bool) -> None:
     assert is_target(name, target) is is_one
+
+
+def test_every_target_of_the_command_line_has_a_name_and_it_is_the_compilers() -> None:
+    for target in TARGETS:
+        assert is_target(find_target(target).product, target), target
