@@ -88,7 +88,7 @@ def _winner(trace: Trace, name: str) -> tuple[Choice, bool, str]:
         made = [event.why for event in trace.events if isinstance(event, SelectionMade)]
         selection, provisional, why = finished.selection, finished.provisional, made[-1] if made else ""
     else:
-        so_far = select(trace.submissions, trace.run.workloads, trace.run.config.turns)
+        so_far = select(trace.submissions, trace.run.workloads, trace.run.config.turns, trace.refused)
         selection, provisional = so_far.selection, so_far.provisional
         why = f"the run is not over; so far {so_far.why}"
     if selection is not None:

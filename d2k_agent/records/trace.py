@@ -148,6 +148,12 @@ class Trace:
         """What came of confirming the selection that stands, None while nothing has."""
         return next((event for event in reversed(self.events) if isinstance(event, SelectionConfirmed)), None)
 
+    @property
+    def refused(self) -> frozenset[str]:
+        """Candidates that failed when they were judged again."""
+        ended = (event for event in self.events if isinstance(event, SelectionConfirmed) and event.confirmed is False)
+        return frozenset(event.sha256 for event in ended if event.sha256 is not None)
+
     @cached_property
     def totals(self) -> Totals:
         """Tokens, cost and time of the model's calls."""

@@ -12,6 +12,7 @@ from d2k_agent.app.scoring import score_run, subject_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
+from d2k_agent.records import EventLog, SelectionConfirmed, read_trace
 from tests.app.ended_run import ended_run
 from tests.evaluator.scaling import HONEST
 from tests.launchers.prefixes import PATH, like_ssh
@@ -43,6 +44,15 @@ def test_every_job_has_a_seed_of_its_own_and_compiles_for_what_is_there(tmp_path
 def test_of_a_run_that_is_not_over_the_best_so_far_is_scored(tmp_path: Path) -> None:
     subject = subject_of(ended_run(tmp_path, over=False), Settings(), "run")
     assert not subject.scored.ranked and subject.scored.why.startswith("the run is not over; so far ")
+
+
+def test_a_candidate_that_was_refused_when_judged_again_is_not_scored(tmp_path: Path) -> None:
+    run = ended_run(tmp_path, over=False)
+    refused = read_trace(run.path).submissions[0].sha256
+    with EventLog(run.events) as log:
+        log.append(SelectionConfirmed(sha256=refused, confirmed=False, note="refused when judged again: incorrect"))
+    with pytest.raises(UsageError, match=r"no candidate to score \(.*1 submission none was accepted \(1 refused"):
+        subject_of(run, Settings(), "run")
 
 
 def test_a_run_without_a_winner_and_a_changed_task_are_refused(tmp_path: Path) -> None:
