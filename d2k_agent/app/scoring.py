@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.app.bundle import Subject
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import open_launcher
+from d2k_agent.app.recorded import require_same_task
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -19,7 +20,6 @@ from d2k_agent.reports.paths import command
 from d2k_agent.reports.score import Scored, score_data, score_text
 
 if TYPE_CHECKING:
-    from d2k_agent.catalog import Task
     from d2k_agent.contract import Verdict
     from d2k_agent.records import Choice, RunFolder, Trace
 
@@ -72,7 +72,7 @@ def subject_of(run: RunFolder, settings: Settings, name: str) -> Subject:
     trace = read_trace(run.path)
     choice, ranked, why = _winner(trace, name)
     task = find_task(trace.run.config.task)
-    _require_same_task(trace, task)
+    require_same_task(trace.run, task)
     target = settings.target or trace.run.config.target or DEFAULT_TARGET
     scored = Scored(trace.run.run_id, task.slug, choice.turn, choice.sha256, target, ranked, why)
     return Subject(scored, task.bundle(), run.candidate(choice.sha256), task.baseline_text())
@@ -99,11 +99,3 @@ def _winner(trace: Trace, name: str) -> tuple[Choice, bool, str]:
         f"{trace.run.run_id} has no candidate to score ({why}); `{command('trace', 'show', name)}` says what was "
         "handed in, and `d2k-agent evaluate` judges any file"
     )
-
-
-def _require_same_task(trace: Trace, task: Task) -> None:
-    if task.bundle().digest != trace.run.task_digest:
-        raise UsageError(
-            f"{task.slug} has changed since {trace.run.run_id} was made, so a score would be about another task; "
-            "restore its files, or start a new run"
-        )

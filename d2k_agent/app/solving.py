@@ -29,9 +29,9 @@ from d2k_agent.app.modelling import (
     open_model,
     refuse_unused,
 )
+from d2k_agent.app.recorded import baseline_sha256, require_same_task
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
-from d2k_agent.contract import source_sha256
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.isolation import gpu_devices
 from d2k_agent.reports.paths import command, nearby
@@ -110,9 +110,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         raise UsageError(_over(run.path.name, trace.finished.stop_reason, name))
     config = trace.run.config
     task = find_task(config.task)
-    if task.bundle().digest != trace.run.task_digest:
-        raise UsageError(f"{task.slug} has changed since {run.path.name} began; restore its files or start a new run")
-    _require_same_baseline(trace.run, task)
+    require_same_task(trace.run, task)
     _require_same_evaluator(config, settings)
     _require_its_gpu(around, trace.run)
     watcher.begin(f"resuming {name}")
@@ -164,19 +162,6 @@ def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
             f"{record.run_id} began under the isolation {began_with}, this machine offers {isolation.kind}; results of "
             "the two are not to be mixed: resume it where it began, or start a new run"
         )
-
-
-def _require_same_baseline(record: RunRecord, task: Task) -> None:
-    if record.baseline_sha256 not in (None, _baseline_sha256(task)):
-        raise UsageError(
-            f"the baseline of {task.slug} has changed since {record.run_id} began, and speedups over two baselines are "
-            "not to be mixed; restore it or start a new run"
-        )
-
-
-def _baseline_sha256(task: Task) -> str | None:
-    baseline = task.baseline_text()
-    return None if baseline is None else source_sha256(baseline)
 
 
 def _require_same_evaluator(config: RunConfig, settings: Settings) -> None:
@@ -236,7 +221,7 @@ def _start(
         task_slug=task.slug,
         task_digest=task.bundle().digest,
         workloads=tuple(workload.label for workload in task.workloads),
-        baseline_sha256=_baseline_sha256(task),
+        baseline_sha256=baseline_sha256(task),
         staged={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),

@@ -60,6 +60,7 @@ def ended_run(
         task_slug=found.slug,
         task_digest=found.bundle().digest,
         workloads=tuple(workload.label for workload in found.workloads),
+        baseline_sha256=source_sha256(HONEST),
     )
     run = RunFolder.create(folder / "run", record)
     source = HONEST + "# the winner\n"

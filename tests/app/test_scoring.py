@@ -60,7 +60,14 @@ def test_a_run_without_a_winner_and_a_changed_task_are_refused(tmp_path: Path) -
         subject_of(ended_run(tmp_path / "1", winner=False), Settings(), "run")
     run = ended_run(tmp_path / "2")
     (tmp_path / "2" / "scaling" / "hidden" / "rules.toml").write_text("# stricter\n")
-    with pytest.raises(UsageError, match="has changed since run was made"):
+    with pytest.raises(UsageError, match="scaling has changed since run began"):
+        subject_of(run, Settings(), "run")
+
+
+def test_a_winner_is_not_scored_over_another_baseline(tmp_path: Path) -> None:
+    run = ended_run(tmp_path)
+    (tmp_path / "scaling" / "guidance" / "baseline.py").write_text(f"{HONEST}# slower\n")
+    with pytest.raises(UsageError, match="the baseline of scaling has changed since run began"):
         subject_of(run, Settings(), "run")
 
 
