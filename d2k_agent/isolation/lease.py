@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 FOLDER = "/tmp"
 """The system's, never TMPDIR's: that differs between users."""
 _POLL_S = 0.05
+_SETTLE_S = 0.005
 _TOLD_EVERY_S = 20.0
 _UUID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
@@ -118,24 +119,47 @@ def _same(handle: int, path: str) -> bool:
 def _open(path: str) -> int:
     """Open the file of a lease, made with rights for all users if it is not there. Raises LeaseRefused."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    why = ""
     for _ in range(100):
         try:
             # Without O_CREAT: where /tmp is protected, that alone refuses another user's file.
             handle = os.open(path, flags)
         except FileNotFoundError:
+            why = "it is removed again and again"
             _make(path)
             continue
         except OSError as problem:
-            raise LeaseRefused(f"{_refusal(path)} ({os.strerror(problem.errno or errno.EIO)})") from None
-        if stat.S_ISREG(os.fstat(handle).st_mode):
+            raise LeaseRefused(_refusal(path, os.strerror(problem.errno or errno.EIO))) from None
+        found = os.fstat(handle)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
             return handle
         os.close(handle)
-        raise LeaseRefused(f"{_refusal(path)} (it is no regular file)")
-    raise LeaseRefused(f"{_refusal(path)} (it is removed again and again)")
+        if not stat.S_ISREG(found.st_mode):
+            raise LeaseRefused(_refusal(path, "it is no regular file"))
+        # Its maker holds two names of it for a moment; a stranger's file, linked to here, keeps them.
+        why = "it is a second name of some file"
+        time.sleep(_SETTLE_S)
+    raise LeaseRefused(_refusal(path, why))
 
 
-def _refusal(path: str) -> str:
-    return f"the lease of the GPU, {path}, cannot be opened; remove that file, and measure again"
+def _refusal(path: str, why: str) -> str:
+    owner = _sole_remover(path)
+    advice = (
+        "remove that file"
+        if owner is None
+        else f"ask user {owner}, whose file it is, or the administrator to remove it"
+    )
+    return f"the lease of the GPU, {path}, cannot be opened; {advice}, and measure again ({why})"
+
+
+def _sole_remover(path: str) -> int | None:
+    """The user who alone may remove the file, being its owner in a folder like /tmp; None where this one may too."""
+    try:
+        file, folder = os.lstat(path), os.stat(os.path.dirname(path))
+    except OSError:
+        return None
+    allowed = not folder.st_mode & stat.S_ISVTX or os.geteuid() in (0, file.st_uid, folder.st_uid)
+    return None if allowed else file.st_uid
 
 
 def _make(path: str) -> None:

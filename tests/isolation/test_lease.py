@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -140,19 +141,62 @@ def test_a_planted_link_pipe_or_closed_folder_is_refused(tmp_path: Path) -> None
         hold(["../x"], silent, folder=str(tmp_path)).__enter__()
 
 
-def test_another_user_can_hold_it(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
+def test_a_second_name_of_some_other_file_is_refused_and_one_that_goes_away_is_not(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "d2k-gpu-GPU-a.lock"
+    victim.write_text("precious")
+    path.hardlink_to(victim)
+    with pytest.raises(LeaseRefused, match=r"remove that file, and measure again \(it is a second name of some file\)"):
+        hold(["GPU-a"], silent, folder=str(tmp_path)).__enter__()
+    assert victim.read_text() == "precious"
+    # As while its maker, who links it there whole, has yet to take the first name away.
+    timer = threading.Timer(0.1, victim.unlink)
+    timer.start()
     with hold(["GPU-a"], silent, folder=str(tmp_path)):
         pass
-    os.chmod(tmp_path, 0o1777)
+    timer.join()
+
+
+def as_another_user(folder: Path, action: Callable[[], None]) -> None:
+    """Do `action` in `folder`, which is everybody's as /tmp is, as a user without rights."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    os.chmod(folder, 0o1777)
     pid = os.fork()
     if pid == 0:
         try:
-            os.chdir(tmp_path)  # the folders above are this user's alone
+            os.chdir(folder)  # the folders above are this user's alone
             os.setuid(65534)
-            with hold(["GPU-a"], silent, folder="."):
-                os._exit(0)
+            action()
+            os._exit(0)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_another_user_can_hold_it(tmp_path: Path) -> None:
+    with hold(["GPU-a"], silent, folder=str(tmp_path)):
+        pass
+
+    def take() -> None:
+        with hold(["GPU-a"], silent, folder="."):
+            pass
+
+    as_another_user(tmp_path, take)
+
+
+def test_who_cannot_remove_the_file_is_told_who_can(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    (tmp_path / "d2k-gpu-GPU-a.lock").touch(0o600)
+    (tmp_path / "d2k-gpu-GPU-b.lock").symlink_to("victim")
+    (tmp_path / "d2k-gpu-GPU-c.lock").touch(0)
+    os.chown(tmp_path / "d2k-gpu-GPU-c.lock", 65534, -1)
+
+    def refused() -> None:
+        for uuid in ("GPU-a", "GPU-b"):
+            with pytest.raises(LeaseRefused, match="ask user 0, whose file it is, or the administrator to remove it, "):
+                hold([uuid], silent, folder=".").__enter__()
+        with pytest.raises(LeaseRefused, match=r"cannot be opened; remove that file, and measure again \(Permission"):
+            hold(["GPU-c"], silent, folder=".").__enter__()
+
+    as_another_user(tmp_path, refused)
