@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from d2k_agent.contract import CompileReport, EvaluatorJob, JobKind, TaskBundle
+from d2k_agent.contract import CompileReport, EvaluatorJob, JobKind, TaskBundle, source_sha256
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.score import Scored
@@ -88,13 +88,16 @@ def bundle_files(subject: Subject, report: CompileReport, programs: Mapping[str,
 
 
 def read_subject(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Subject:
-    """What a bundle holds, from its manifest and its files, which agree. Raises KeyError or ValueError for nonsense."""
+    """What a bundle holds, from its manifest and its files, which agree.
+
+    Raises KeyError or ValueError for nonsense, such as a candidate that is not the one that it says is scored.
+    """
     job = manifest["job"]
 
     def text(name: str) -> str:
         return files[name].decode("utf-8", "surrogatepass")
 
-    return Subject(
+    subject = Subject(
         scored=from_data(Scored, manifest["scored"]),
         task=TaskBundle(
             job["task"],
@@ -104,3 +107,8 @@ def read_subject(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Sub
         candidate=text(job["candidate"]),
         baseline=None if job["baseline"] is None else text(job["baseline"]),
     )
+    if source_sha256(subject.candidate) != subject.scored.sha256:
+        raise ValueError(f"{job['candidate']} is not the candidate {subject.scored.sha256} that is to be scored")
+    if subject.task.digest != job["task_digest"]:
+        raise ValueError(f"the files of {job['task']} are not the task that the winner was made for")
+    return subject

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from d2k_agent.contract import source_sha256
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.records.files import write_atomically, writing
 from d2k_agent.records.lock import Driver, current_driver, driving
@@ -106,17 +108,26 @@ class RunFolder:
         return True
 
     def store_candidate(self, source: str) -> str:
-        """Keep a candidate's text, once, and return its sha256."""
+        """Keep a candidate's text, once, and return its sha256. A file of that name with another text is replaced."""
         data = source.encode("utf-8", "surrogatepass")
-        name = hashlib.sha256(data).hexdigest()
+        name = source_sha256(source)
         path = self.candidates / f"{name}.py"
-        if not path.exists():
+        if not path.exists() or path.read_bytes() != data:
             write_atomically(path, data)
         return name
 
     def candidate(self, sha256: str) -> str:
-        """The text of a stored candidate. Raises UsageError when there is none of that name."""
+        """The text of a stored candidate.
+
+        Raises UsageError when there is none of that name, MachineError when the file holds another text.
+        """
+        if not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise UsageError(f"{sha256!r} is no candidate's sha256; `d2k-agent trace show` names those of {self.path}")
+        path = self.candidates / f"{sha256}.py"
         try:
-            return (self.candidates / f"{sha256}.py").read_bytes().decode("utf-8", "surrogatepass")
+            data = path.read_bytes()
         except FileNotFoundError:
             raise UsageError(f"{self.path} holds no candidate {sha256}; `d2k-agent trace show` names them") from None
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise MachineError(f"{path} is not the text that was handed in under this sha256; restore it from a copy")
+        return data.decode("utf-8", "surrogatepass")

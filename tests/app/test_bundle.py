@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.app.bundle import Subject, bundle_files, read_subject
 from d2k_agent.app.exporting import export_run
 from d2k_agent.app.scoring import DEFAULT_TARGET
 from d2k_agent.config import Settings
+from d2k_agent.contract import CompileReport, source_sha256
 from d2k_agent.contract.archive import build_archive
 from d2k_agent.errors import UsageError
+from d2k_agent.reports.score import Scored
 from tests.app.ended_run import ended_run
 from tests.app.test_scoring import around
+from tests.evaluator.scaling import HONEST, task
 from tests.launchers.prefixes import PATH
 
 PACKAGE = Path(__file__).resolve().parents[2] / "d2k_agent"
@@ -123,6 +127,21 @@ def test_an_altered_file_is_refused(bundle: Path, name: str, words: str) -> None
     (bundle / name).unlink()
     assert score(bundle).returncode == 2
     assert not (bundle / "score.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("solution.py", "is not the candidate [0-9a-f]{64} that is to be scored"), ("task/hidden/check.py", "scaling")],
+)
+def test_a_manifest_that_names_another_candidate_or_task_than_it_holds_is_nonsense(name: str, words: str) -> None:
+    scored = Scored("run", "scaling", 3, source_sha256(HONEST), "b200", True, "because")
+    report = CompileReport("b200", "sm_100", "3.7", (), ())
+    files = bundle_files(Subject(scored, task(), HONEST, None), report, {})
+    manifest = json.loads(files["manifest.json"])
+    assert read_subject(manifest, files).candidate == HONEST
+    files[name] += b"# another\n"
+    with pytest.raises(ValueError, match=words):
+        read_subject(manifest, files)
 
 
 def test_a_folder_that_holds_something_is_not_written_to(tmp_path: Path) -> None:

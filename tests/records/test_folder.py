@@ -121,6 +121,26 @@ def test_a_candidate_is_kept_once_under_its_digest(tmp_path: Path) -> None:
         run.candidate("0" * 64)
 
 
+def test_a_candidate_that_was_altered_is_told_and_handed_in_again_it_is_mended(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "r", record())
+    name = run.store_candidate("honest\n")
+    (run.candidates / f"{name}.py").write_text("altered\n")
+
+    with pytest.raises(MachineError, match="is not the text that was handed in"):
+        run.candidate(name)
+    assert run.store_candidate("honest\n") == name
+    assert run.candidate(name) == "honest\n"
+
+
+@pytest.mark.parametrize("name", ["../../secret", "{folder}/secret", "A" * 64, "0" * 63, "0" * 64 + "\n", ""])
+def test_what_is_no_sha256_names_no_file(tmp_path: Path, name: str) -> None:
+    run = RunFolder.create(tmp_path / "r", record())
+    (tmp_path / "secret.py").write_text("key\n")
+
+    with pytest.raises(UsageError, match="is no candidate's sha256"):
+        run.candidate(name.format(folder=tmp_path))
+
+
 HOLD = """
 import sys, time
 from pathlib import Path
