@@ -78,8 +78,8 @@ def add_evaluator_options(parser: Parser) -> None:
     parser.add_argument(
         "--evaluator",
         metavar="PREFIX",
-        help='command that starts it elsewhere, such as "ssh host" or "srun --gres=gpu:1"; nothing is installed there '
-        "(empty: here)",
+        help='command that starts it elsewhere, such as "ssh host", "ssh -J gate host" or "srun --gres=gpu:1": no '
+        "terminal, and one shell at most; nothing is installed there (empty: here)",
     )
     parser.add_argument(
         "--evaluator-python",

@@ -29,3 +29,11 @@ def python_command(python: str, prefix: Sequence[str] = ()) -> list[str]:
     """
     bootstrap = BOOTSTRAP.encode().hex()
     return [*prefix, python, "-c", f"f' if 0 else {{exec(bytes.fromhex(\"{bootstrap}\"))}}'"]
+
+
+def trial_command(python: str, prefix: Sequence[str]) -> list[str]:
+    """A short command for a user to try: it prints 1 behind every prefix that would start the evaluator.
+
+    Its word is read as the bootstrap's is, so that a second shell fails here as well.
+    """
+    return [*prefix, python, "-c", 'f" if 0 else {print(1)}"']

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import secrets
 import shlex
 import subprocess
 import sys
@@ -18,9 +17,9 @@ from d2k_agent.contract import EvaluatorJob, Verdict
 from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame
 from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
-from d2k_agent.launchers.archive import build_archive, python_command, sized
+from d2k_agent.launchers.archive import build_archive, python_command, sized, trial_command
 from d2k_agent.launchers.base import Progress
-from d2k_agent.launchers.greeting import NONCE_BYTES, NoGreeting, await_greeting
+from d2k_agent.launchers.greeting import NoGreeting, await_greeting, new_nonce
 
 _STDERR_CHARS = 2000
 _START_S = 180.0
@@ -145,7 +144,7 @@ class ProcessLauncher:
         assert process.stdin is not None and process.stdout is not None
         if self._prefix:
             self.progress(f"waiting for {shlex.join(self._prefix)}")
-        nonce, noise = secrets.token_bytes(NONCE_BYTES), b""
+        nonce, noise = new_nonce(), b""
         try:
             with contextlib.suppress(BrokenPipeError):  # it is gone: what it printed says why
                 process.stdin.write(nonce)
@@ -160,14 +159,20 @@ class ProcessLauncher:
             noise = problem.noise
             if problem.silent:
                 process.kill()
+            if problem.terminal:
+                self.close()
+                raise MachineError(
+                    f"`{shlex.join(self._prefix)}` starts the evaluator in a terminal, which changes what passes "
+                    "through it; leave its option for that out (-t, -tt, --tty, --pty)"
+                ) from None
         except BrokenPipeError:
             pass  # what it left on its stderr says why
         if not self._prefix:
             raise EvaluatorError(f"the evaluator ended with {self._ended(noise)}")
         raise MachineError(
             f"`{shlex.join(self._prefix)}` started no evaluator (it ended with {self._ended(noise)}); it must run a "
-            "command and pass input and output on unchanged; try "
-            f"`{shlex.join([*self._prefix, self._python, '--version'])}`"
+            "command, pass input and output on unchanged, and let one shell at most read its words (a host behind a "
+            f"host is `ssh -J`); try `{shlex.join(trial_command(self._python, self._prefix))}`, which must print 1"
         )
 
     def _ended(self, noise: bytes = b"") -> str:

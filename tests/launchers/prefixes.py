@@ -32,3 +32,8 @@ def like_docker(folder: Path) -> list[str]:
     unshare = "unshare -rn true 2>/dev/null && own='unshare -rn'"
     text = f'shift\ncd {box} || exit 1\n{unshare}\nexec env -i PATH={PATH} INSIDE=box $own "$@"'
     return [str(script(folder / "like-docker", text)), "exec"]
+
+
+def with_terminal() -> list[str]:
+    """A prefix that gives its command a terminal, as ssh -tt and srun --pty do."""
+    return [sys.executable, "-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))"]

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from d2k_agent.contract import JobKind, VerdictStatus
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.isolation import gpu_devices
 from d2k_agent.launchers import ProcessLauncher
-from d2k_agent.launchers.archive import BOOTSTRAP, python_command
+from d2k_agent.launchers.archive import BOOTSTRAP, python_command, trial_command
 from tests.evaluator.scaling import HONEST, job
-from tests.launchers.prefixes import like_docker, like_ssh, script
+from tests.launchers.prefixes import like_docker, like_ssh, script, with_terminal
 
 
 def behind(prefix: list[str], **options: str) -> ProcessLauncher:
@@ -49,6 +50,22 @@ def test_one_word_survives_any_number_of_hands_and_one_shell() -> None:
         assert done.stderr.strip() == "ran xxxxxxxxx", done.stderr
 
 
+def tried(prefix: list[str]) -> subprocess.CompletedProcess[str]:
+    """The command of the advice, as a user types it into a shell."""
+    line = shlex.join(trial_command("python3", prefix))
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_command_to_try_works_where_the_evaluator_starts_and_fails_behind_two_shells(tmp_path: Path) -> None:
+    assert [tried(prefix).stdout for prefix in (like_ssh(tmp_path), like_docker(tmp_path), ["env"])] == ["1\n"] * 3
+    twice = [*like_ssh(tmp_path), *like_ssh(tmp_path)]
+    with pytest.raises(MachineError, match=r"one shell at most .*a host behind a host is `ssh -J`") as refusal:
+        behind(twice).launch(job(HONEST))
+    assert f"try `{shlex.join(trial_command('python3', twice))}`, which must print 1" in str(refusal.value)
+    done = tried(twice)
+    assert done.returncode != 0 and done.stdout == "" and "yntax error" in done.stderr
+
+
 def test_what_a_prefix_prints_first_is_skipped(tmp_path: Path) -> None:
     noise = "head -c 300000 /dev/urandom; echo Loading cuda/12.8"
     launcher = behind(like_ssh(tmp_path, noise))
@@ -71,8 +88,17 @@ def test_a_prefix_that_leads_nowhere_is_named_with_what_it_said(text: str, told:
     launcher = behind([str(script(tmp_path / "prefix", text)), "host"])
     with pytest.raises(MachineError, match="started no evaluator") as refusal:
         launcher.launch(job(HONEST))
-    assert told in str(refusal.value) and "prefix host python3 --version" in str(refusal.value)
+    assert told in str(refusal.value) and "prefix host python3 -c " in str(refusal.value)
     assert not isinstance(refusal.value, EvaluatorError), "it is not the candidate's doing"
+
+
+@pytest.mark.parametrize("half_way", [False, True])
+def test_a_prefix_with_a_terminal_is_refused_at_once(half_way: bool, tmp_path: Path) -> None:
+    pipes = [str(script(tmp_path / "pipes", 'cat | "$@" | cat'))]  # the interpreter itself sees no terminal
+    began = time.monotonic()
+    with pytest.raises(MachineError, match=r"in a terminal, .* leave its option for that out \(-t, -tt, "):
+        behind([*with_terminal(), *(pipes if half_way else [])]).launch(job(HONEST))
+    assert time.monotonic() - began < 60
 
 
 def test_a_missing_program_and_a_python_that_no_shell_can_name_are_refused(tmp_path: Path) -> None:
