@@ -16,6 +16,7 @@ from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.launching import gpus_of_tools
 from d2k_agent.app.modelling import REPLAY, recording
+from d2k_agent.app.recorded import resume_command
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
 from d2k_agent.contract import JobKind
@@ -105,9 +106,9 @@ class Assembly:
                 confirm = partial(evaluation.judge, JobKind.CONFIRM)
                 run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm)
         except KeyboardInterrupt:
-            raise Interrupted(f"ended by Ctrl-C; go on with `{command('resume', folder)}`") from None
+            raise Interrupted(f"ended by Ctrl-C; go on with `{resume_command(config, folder)}`") from None
         except D2KError as error:
-            raise type(error)(f"{str(error).rstrip('.')}. {_way_on(run, folder, error)}") from error
+            raise type(error)(f"{str(error).rstrip('.')}. {_way_on(run, config, folder, error)}") from error
         trace = read_trace(run.path)
         if not config.model.startswith(REPLAY):
             return Finished(run.path, trace, None)
@@ -141,12 +142,12 @@ class Assembly:
         return Toolbox(specs, sandbox, run.workspace, host, _python_roots())
 
 
-def _way_on(run: RunFolder, folder: Path, error: D2KError) -> str:
+def _way_on(run: RunFolder, config: RunConfig, folder: Path, error: D2KError) -> str:
     """How to go on after `error`. Refused before any reply, a run may well be refused again: it keeps its model."""
     if isinstance(error, UsageError) and not _replies(run):
         remove = command("runs", "rm", folder)
         return f"Then start a new run: this one got no reply and keeps its model and options; `{remove}` removes it"
-    return f"Then go on with `{command('resume', folder)}`"
+    return f"Then go on with `{resume_command(config, folder)}`"
 
 
 def _replies(run: RunFolder) -> bool:

@@ -47,9 +47,16 @@ class Exported:
 
 
 def export_run(
-    around: Surroundings, name: str, out: str | None, command_line: Settings, progress: Callable[[str], None]
+    around: Surroundings,
+    name: str,
+    out: str | None,
+    command_line: Settings,
+    progress: Callable[[str], None],
+    task_name: str | None = None,
 ) -> Exported:
     """Write the bundle of the run `name` to `out` (None: a folder named after the run, here).
+
+    `task_name` is the task as the user named it, which one that does not ship has to be.
 
     Raises UsageError, before anything is written, for a run without a winner, for a folder that is not empty, and for
     a winner that does not compile for its target.
@@ -58,7 +65,7 @@ def export_run(
 
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
-    subject = subject_of(run, settings, name)
+    subject = subject_of(run, settings, name, task_name)
     folder = _new_folder(around.folder / (out or f"{run.path.resolve().name}-bundle"))
     report = _compiled(around, settings, subject, progress)
     files = bundle_files(subject, report, _programs())

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from d2k_agent.contract import source_sha256
 from d2k_agent.errors import UsageError
+from d2k_agent.reports.paths import command
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from d2k_agent.catalog import Task
+    from d2k_agent.config import RunConfig
     from d2k_agent.records import RunRecord
+
+
+def task_of(record: RunRecord, named: str | None) -> Task:
+    """The task of a run: the one that ships, else the one that the user named: its Python is run unconfined.
+
+    Raises UsageError where neither is there, and where another task was named.
+    """
+    from d2k_agent.catalog import find_task, shipped_task
+
+    if named is not None:
+        task = find_task(named)
+        if task.bundle().digest != record.task_digest:
+            raise UsageError(
+                f"{named} is not the task that {record.run_id} began with, or has changed since; name that one with "
+                "--task, or start a new run"
+            )
+        return task
+    shipped = shipped_task(record.config.task)
+    if shipped is None:
+        raise UsageError(
+            f"the task of {record.run_id} does not ship, and its Python is run with your own rights: look at it, then "
+            f"name it with {shlex.join(['--task', record.config.task])}"
+        )
+    return shipped
+
+
+def resume_command(config: RunConfig, folder: Path) -> str:
+    """The line that goes on with the run in `folder`: it names all that is not taken from the folder."""
+    from d2k_agent.catalog import shipped_task
+
+    words: list[str | Path] = ["resume", folder]
+    if shipped_task(config.task) is None:
+        words += ["--task", config.task]
+    if config.evaluator is not None:
+        words += ["--evaluator", config.evaluator]
+    return command(*words)
 
 
 def require_same_task(record: RunRecord, task: Task) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.app.bundle import Subject
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import open_launcher
-from d2k_agent.app.recorded import require_same_task
+from d2k_agent.app.recorded import require_same_task, task_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -36,8 +36,16 @@ class Score:
     path: Path
 
 
-def score_run(around: Surroundings, name: str, command_line: Settings, progress: Callable[[str], None]) -> Score:
+def score_run(
+    around: Surroundings,
+    name: str,
+    command_line: Settings,
+    progress: Callable[[str], None],
+    task_name: str | None = None,
+) -> Score:
     """Judge and measure the winner of the run `name` once more, and write the score into the run's folder.
+
+    `task_name` is the task as the user named it, which one that does not ship has to be.
 
     Raises UsageError for a run without a winner, MachineError where nobody can judge.
     """
@@ -45,7 +53,7 @@ def score_run(around: Surroundings, name: str, command_line: Settings, progress:
 
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
-    subject = subject_of(run, settings, name)
+    subject = subject_of(run, settings, name, task_name)
     folder = run.path / "scores"
     with writing(folder):  # before minutes of measuring
         folder.mkdir(exist_ok=True)
@@ -61,17 +69,16 @@ def score_run(around: Surroundings, name: str, command_line: Settings, progress:
     return Score(data, score_text(subject.scored, verdict), verdict, path)
 
 
-def subject_of(run: RunFolder, settings: Settings, name: str) -> Subject:
+def subject_of(run: RunFolder, settings: Settings, name: str, task_name: str | None = None) -> Subject:
     """The winner of a run and all that a score needs beside it. Raises UsageError where there is no winner.
 
     Its target is the one that `settings` name, else the run's own, else a B200.
     """
-    from d2k_agent.catalog import find_task
     from d2k_agent.records import read_trace
 
     trace = read_trace(run.path)
     choice, ranked, why = _winner(trace, name)
-    task = find_task(trace.run.config.task)
+    task = task_of(trace.run, task_name)
     require_same_task(trace.run, task)
     target = settings.target or trace.run.config.target or DEFAULT_TARGET
     scored = Scored(trace.run.run_id, task.slug, choice.turn, choice.sha256, target, ranked, why)

@@ -29,7 +29,7 @@ from d2k_agent.app.modelling import (
     open_model,
     refuse_unused,
 )
-from d2k_agent.app.recorded import baseline_sha256, require_same_task
+from d2k_agent.app.recorded import baseline_sha256, require_same_task, task_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
@@ -63,17 +63,22 @@ def solve(
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 
 
-def replay(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
-    """A new run in which the replies that the run `name` recorded drive the real loop again."""
-    require_linux(platform.system())
-    from d2k_agent.catalog import find_task
+def replay(
+    around: Surroundings, name: str, command_line: Settings, watcher: Watcher, task_name: str | None = None
+) -> Finished:
+    """A new run in which the replies that the run `name` recorded drive the real loop again.
 
+    `task_name` is the task as the user named it, which one that does not ship has to be.
+    """
+    require_linux(platform.system())
     settings = around.settings(command_line)
     recorded = find_run(around, settings, name)
     model = ChosenModel(f"{REPLAY}{recorded.path.resolve()}")
-    was = recorded.read_record().config
+    record = recorded.read_record()
+    task, was = task_of(record, task_name), record.config
     config = dataclasses.replace(
         was,
+        task=_task_reference(task),
         model=model.name,
         target=settings.target or was.target,
         device=settings.device or was.device,
@@ -86,16 +91,17 @@ def replay(around: Surroundings, name: str, command_line: Settings, watcher: Wat
         pair=None,
         replicate=None,
     )
-    return _start(around, settings, find_task(config.task), config, model, watcher, f"replaying {name}")
+    return _start(around, settings, task, config, model, watcher, f"replaying {name}")
 
 
-def resume(around: Surroundings, name: str, command_line: Settings, watcher: Watcher) -> Finished:
-    """Go on with an interrupted run.
+def resume(
+    around: Surroundings, name: str, command_line: Settings, watcher: Watcher, task_name: str | None = None
+) -> Finished:
+    """Go on with an interrupted run. `task_name` is the task as the user named it, see task_of().
 
     Raises UsageError for one that is over, that is being driven, or whose circumstances have changed.
     """
     require_linux(platform.system())
-    from d2k_agent.catalog import find_task
     from d2k_agent.records import read_trace
 
     settings = around.settings(command_line)
@@ -109,7 +115,7 @@ def resume(around: Surroundings, name: str, command_line: Settings, watcher: Wat
     if trace.finished is not None:
         raise UsageError(_over(run.path.name, trace.finished.stop_reason, name))
     config = trace.run.config
-    task = find_task(config.task)
+    task = task_of(trace.run, task_name)
     require_same_task(trace.run, task)
     _require_same_evaluator(config, settings)
     _require_its_gpu(around, trace.run)

@@ -5,7 +5,7 @@ Does not cover: running anything of a task. Standard library only; torch is neve
 """
 
 from d2k_agent.catalog.checking import Finding, check_task
-from d2k_agent.catalog.finding import find_task, list_tasks
+from d2k_agent.catalog.finding import find_task, list_tasks, shipped_task
 from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
 from d2k_agent.catalog.resources import (
     data_root,
@@ -34,6 +34,7 @@ __all__ = [
     "sample_trace",
     "samples_dir",
     "schema_dir",
+    "shipped_task",
     "slice_guidance",
     "stage",
     "staged_files",

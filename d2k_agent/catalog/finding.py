@@ -24,18 +24,25 @@ def find_task(name_or_path: str | Path) -> Task:
     text = str(name_or_path)
     if not text.strip() or "\0" in text:
         raise UsageError(f"{text!r} names no task. {_known()}")
-    shipped = tasks_dir()
     slug = text.removesuffix("/").removeprefix("tasks/")
     looks_like_path = isinstance(name_or_path, Path) or "/" in text or text.startswith(".")
     if looks_like_path and _holds_config(Path(text)):
         return _load(Path(text))
-    if "/" not in slug and not slug.startswith(".") and _holds_config(shipped / slug):
-        return _load(shipped / slug)
+    shipped = shipped_task(slug)
+    if shipped is not None:
+        return shipped
     if _holds_config(Path(text)):
         return _load(Path(text))
     if os.path.isdir(text):
         raise UsageError(f"{text} is a folder without a config.json, so it is no task. {_known()}")
     raise UsageError(f"there is no task {text!r}. {_known()}")
+
+
+def shipped_task(slug: str) -> Task | None:
+    """The task of that slug that ships, None where none does: a path, and a folder that lies here, never count."""
+    folder = tasks_dir() / slug
+    known = slug and "/" not in slug and not slug.startswith(".") and _holds_config(folder)
+    return _load(folder) if known else None
 
 
 def _load(folder: Path) -> Task:

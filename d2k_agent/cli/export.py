@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from d2k_agent.cli.parsing import add_evaluation_options, add_json, command
+from d2k_agent.cli.parsing import add_evaluation_options, add_json, add_task_of_a_run, command
 from d2k_agent.cli.solve import RUN_HELP
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def add(commands: Commands) -> None:
     parser = command(commands, "export", SUMMARY, EXAMPLE, run, DETAILS)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--out", metavar="FOLDER", help="a new or empty folder (default: RUN-bundle)")
+    add_task_of_a_run(parser)
     add_evaluation_options(parser)
     add_json(parser, "print one object: out, scored, files")
 
@@ -42,7 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     around = here()
     with open_progress(quiet=False, json=True) as progress:
-        exported = export_run(around, arguments.run_name, arguments.out, settings_of(arguments), progress.step)
+        exported = export_run(
+            around, arguments.run_name, arguments.out, settings_of(arguments), progress.step, arguments.task
+        )
     scored = exported.subject.scored
     if arguments.json:
         print_json({"out": str(exported.folder), "scored": dataclasses.asdict(scored), "files": exported.files})

@@ -57,6 +57,15 @@ def add_json(parser: Parser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help=what)
 
 
+def add_task_of_a_run(parser: Parser) -> None:
+    """Add --task to a command that takes up a recorded run."""
+    parser.add_argument(
+        "--task",
+        metavar="PATH",
+        help="the run's task, where it does not ship: its Python is run, and a run's folder may be a stranger's",
+    )
+
+
 def add_evaluation_options(parser: Parser) -> None:
     """Options of every command that sends a job to an evaluator. None means: as the settings file says."""
     parser.add_argument("--target", choices=TARGETS, help="GPU to compile for (default: the one here, else b200)")

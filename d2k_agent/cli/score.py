@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from d2k_agent.cli.parsing import add_evaluation_options, add_json, command
+from d2k_agent.cli.parsing import add_evaluation_options, add_json, add_task_of_a_run, command
 from d2k_agent.cli.solve import RUN_HELP
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
     """Add the command."""
     parser = command(commands, "score", SUMMARY, EXAMPLE, run, DETAILS)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    add_task_of_a_run(parser)
     add_evaluation_options(parser)
     add_json(parser, "print the score as one JSON object: status, on_target, measured_on, statement, verdict ...")
 
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     around = here()
     with open_progress(quiet=False, json=True) as progress:
-        score = score_run(around, arguments.run_name, settings_of(arguments), progress.step)
+        score = score_run(around, arguments.run_name, settings_of(arguments), progress.step, arguments.task)
     if arguments.json:
         print_json(score.data)
     else:

@@ -12,6 +12,7 @@ from d2k_agent.cli.parsing import (
     add_evaluator_options,
     add_json,
     add_model_options,
+    add_task_of_a_run,
     command,
 )
 from d2k_agent.cli.tasks import add_levels
@@ -42,6 +43,7 @@ def add(commands: Commands) -> None:
     add_output_options(parser)
     parser = command(commands, "resume", "go on with a run that was interrupted", "d2k-agent resume RUN", run_resume)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+    add_task_of_a_run(parser)
     add_evaluator_options(parser)
     add_output_options(parser)
     parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)
@@ -76,7 +78,7 @@ def run_resume(arguments: argparse.Namespace) -> int:
     from d2k_agent.cli.progress import open_progress
 
     with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
-        finished = resume(here(), arguments.run_name, settings_of(arguments), progress)
+        finished = resume(here(), arguments.run_name, settings_of(arguments), progress, arguments.task)
     return print_outcome(arguments, finished)
 
 

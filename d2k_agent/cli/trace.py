@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from d2k_agent.cli.parsing import add_evaluation_options, add_json, command, group
+from d2k_agent.cli.parsing import add_evaluation_options, add_json, add_task_of_a_run, command, group
 from d2k_agent.cli.solve import RUN_HELP, add_output_options, print_outcome
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the new run's folder (default: one in traces/runs)")
+    add_task_of_a_run(parser)
     add_evaluation_options(parser)
     add_output_options(parser)
 
@@ -60,5 +61,5 @@ def run_replay(arguments: argparse.Namespace) -> int:
     from d2k_agent.cli.progress import open_progress
 
     with open_progress(quiet=arguments.quiet, json=arguments.json) as progress:
-        finished = replay(here(), arguments.run_name, settings_of(arguments), progress)
+        finished = replay(here(), arguments.run_name, settings_of(arguments), progress, arguments.task)
     return print_outcome(arguments, finished)

@@ -31,7 +31,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "d2k_agent"
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     ended_run(folder)
-    bundle = export_run(around(folder), "run", None, Settings(), lambda _: None)
+    bundle = export_run(around(folder), "run", None, Settings(), lambda _: None, str(folder / "scaling"))
     assert bundle.folder == folder / "run-bundle"
     return bundle.folder
 
@@ -147,4 +147,4 @@ def test_a_manifest_that_names_another_candidate_or_task_than_it_holds_is_nonsen
 def test_a_folder_that_holds_something_is_not_written_to(tmp_path: Path) -> None:
     ended_run(tmp_path)
     with pytest.raises(UsageError, match=r"scaling is there already; name a new folder with --out"):
-        export_run(around(tmp_path), "run", "scaling", Settings(), lambda _: None)
+        export_run(around(tmp_path), "run", "scaling", Settings(), lambda _: None, str(tmp_path / "scaling"))

@@ -21,14 +21,18 @@ def test_the_program_that_a_record_names_is_not_run_unless_the_user_names_it(tmp
     assert run.read_record().config.gpu == "1", "a run keeps its GPU"
     for given in (None, "", "ssh host"):
         with pytest.raises(UsageError, match="results of two machines are not to be mixed; resume it with --evaluator"):
-            resume(around(tmp_path), "run", Settings(evaluator=given), Progress(SilentScreen()))
+            resume(
+                around(tmp_path), "run", Settings(evaluator=given), Progress(SilentScreen()), str(tmp_path / "scaling")
+            )
     assert not (tmp_path / "harm").exists()
 
 
 def test_a_run_that_was_judged_here_is_not_resumed_elsewhere(tmp_path: Path) -> None:
     ended_run(tmp_path, over=False)
     with pytest.raises(UsageError, match="on its own machine"):
-        resume(around(tmp_path), "run", Settings(evaluator="ssh host"), Progress(SilentScreen()))
+        resume(
+            around(tmp_path), "run", Settings(evaluator="ssh host"), Progress(SilentScreen()), str(tmp_path / "scaling")
+        )
 
 
 @pytest.mark.skipif(bool(gpu_devices()), reason="a GPU is here")
@@ -37,7 +41,7 @@ def test_a_run_that_is_judged_on_a_gpu_is_not_resumed_without_one(asked: dict[st
     run = ended_run(tmp_path, over=False, **asked)
     before = run.events.read_bytes()
     with pytest.raises(UsageError, match="this machine has none; resume it on one that has, or start a new run"):
-        resume(around(tmp_path), "run", Settings(), Progress(SilentScreen()))
+        resume(around(tmp_path), "run", Settings(), Progress(SilentScreen()), str(tmp_path / "scaling"))
     assert run.events.read_bytes() == before
 
 
@@ -45,6 +49,12 @@ def test_a_run_that_is_judged_on_a_gpu_is_not_resumed_without_one(asked: dict[st
 def test_a_run_on_a_gpu_is_replayed_where_there_is_one_or_on_the_cpu(tmp_path: Path) -> None:
     ended_run(tmp_path, device="cuda")
     with pytest.raises(UsageError, match="use --device cpu"):
-        replay(around(tmp_path), "run", Settings(run_dir="again"), Progress(SilentScreen()))
+        replay(around(tmp_path), "run", Settings(run_dir="again"), Progress(SilentScreen()), str(tmp_path / "scaling"))
     assert not (tmp_path / "again").exists()
-    assert replay(around(tmp_path), "run", Settings(run_dir="again", device="cpu"), Progress(SilentScreen()))
+    assert replay(
+        around(tmp_path),
+        "run",
+        Settings(run_dir="again", device="cpu"),
+        Progress(SilentScreen()),
+        str(tmp_path / "scaling"),
+    )
