@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
+from d2k_agent.app.modelling import REPLAY, SCRIPTED
 from d2k_agent.contract import source_sha256
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.paths import command
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from d2k_agent.catalog import Task
-    from d2k_agent.config import RunConfig
+    from d2k_agent.config import RunConfig, Settings
     from d2k_agent.records import RunRecord
 
 
@@ -41,6 +43,32 @@ def task_of(record: RunRecord, named: str | None) -> Task:
     return shipped
 
 
+def require_same_server(config: RunConfig, settings: Settings) -> None:
+    """Raise UsageError unless the user names the server that the run's record does: the user's key is sent there."""
+    if config.model.startswith((SCRIPTED, REPLAY)):
+        return
+    servers, given = servers_of(config), settings.api_base or ""
+    if servers == [given]:
+        return
+    if len(servers) > 1:
+        raise UsageError(f"this run's record names {' and '.join(servers)}, and your key goes to one; start a new run")
+    where = f"the server {servers[0]}" if servers[0] else "the provider's own server"
+    raise UsageError(
+        f"this run began with {where}, and your key goes only where you say; resume it with "
+        f"{shlex.join(['--api-base', servers[0]])}, or start a new run"
+    )
+
+
+def servers_of(config: RunConfig) -> list[str]:
+    """The addresses that the run's requests may go to; an empty one is the provider's own.
+
+    Some models have an address in their name.
+    """
+    in_name = re.search(r"https?:.*", config.model, re.IGNORECASE | re.DOTALL)
+    named = [config.model_options.api_base, in_name and in_name[0]]
+    return sorted({address for address in named if address}) or [""]
+
+
 def resume_command(config: RunConfig, folder: Path) -> str:
     """The line that goes on with the run in `folder`: it names all that is not taken from the folder."""
     from d2k_agent.catalog import shipped_task
@@ -50,6 +78,7 @@ def resume_command(config: RunConfig, folder: Path) -> str:
         words += ["--task", config.task]
     if config.evaluator is not None:
         words += ["--evaluator", config.evaluator]
+    words += [word for server in servers_of(config) if server for word in ("--api-base", server)]
     return command(*words)
 
 

@@ -97,6 +97,11 @@ def add_evaluator_options(parser: Parser) -> None:
     )
 
 
+def add_api_base(parser: Parser) -> None:
+    """Add --api-base: where the model's requests and the key go."""
+    parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server (empty: none)")
+
+
 def add_model_options(parser: Parser) -> None:
     """Options that say which model is asked and how."""
     parser.add_argument(
@@ -105,7 +110,7 @@ def add_model_options(parser: Parser) -> None:
         help="a LiteLLM model name, scripted/FILE, or replay/FOLDER (default: the settings file's, else the task's "
         "sample run)",
     )
-    parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server (empty: none)")
+    add_api_base(parser)
     parser.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="most output tokens of one reply")
     parser.add_argument("--reasoning-effort", choices=EFFORTS, help="how much it reasons, where the model has it")

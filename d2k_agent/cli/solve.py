@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from d2k_agent.cli.console import print_json, print_text
 from d2k_agent.cli.parsing import (
     Parser,
+    add_api_base,
     add_evaluation_options,
     add_evaluator_options,
     add_json,
@@ -44,6 +45,7 @@ def add(commands: Commands) -> None:
     parser = command(commands, "resume", "go on with a run that was interrupted", "d2k-agent resume RUN", run_resume)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     add_task_of_a_run(parser)
+    add_api_base(parser)
     add_evaluator_options(parser)
     add_output_options(parser)
     parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)

@@ -95,6 +95,40 @@ def test_every_command_that_takes_up_a_run_takes_its_task(tmp_path: Path) -> Non
     assert_refused(d2k("resume", "run", "--task", "muon", folder=tmp_path / "2"), 2, "muon is not the task")
 
 
+EVIL = "https://evil.example/v1"
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "given", "words"),
+    [
+        ("openai/x", EVIL, None, f"the server {EVIL}.*resume it with --api-base {EVIL}"),
+        ("openai/x", EVIL, "http://mine/v1", f"the server {EVIL}"),
+        ("openai/x", None, "http://mine/v1", "the provider's own server.*--api-base ''"),
+        (f"huggingface/{EVIL}", None, None, f"the server {EVIL}"),
+        (f"huggingface/{EVIL}", "http://mine/v1", "http://mine/v1", f"names http://mine/v1 and {EVIL}"),
+    ],
+)
+def test_the_key_goes_to_no_server_that_the_user_did_not_name(
+    model: str, address: str | None, given: str | None, words: str, tmp_path: Path
+) -> None:
+    run = ended_run(tmp_path, over=False)
+    before = run.events.read_bytes()
+    record(run, model=model, model_options={"api_base": address})
+    with pytest.raises(UsageError, match=words):
+        resume(around(tmp_path), "run", Settings(api_base=given), quiet(), str(tmp_path / "scaling"))
+    assert run.events.read_bytes() == before
+
+
+def test_resume_takes_the_address_that_its_refusal_asks_for(tmp_path: Path) -> None:
+    run = ended_run(tmp_path, over=False)
+    address = "http://127.0.0.1:9/v1"
+    record(run, model="anthropic/x", model_options={"api_base": address})
+    words = ("resume", "run", "--task", str(tmp_path / "scaling"))
+    assert_refused(d2k(*words, folder=tmp_path), 2, f"with --api-base {address}")
+    assert f"--api-base {address}" in resume_command(run.read_record().config, Path("run"))
+    assert "began under the isolation" in d2k(*words, "--api-base", address, folder=tmp_path).err, "the next check"
+
+
 def test_the_way_on_after_an_interruption_names_what_is_not_taken_from_the_folder(tmp_path: Path) -> None:
     config = ended_run(tmp_path, over=False, evaluator="ssh host").read_record().config
     words = shlex.split(resume_command(config, Path("run")))
