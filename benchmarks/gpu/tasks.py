@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, source_sha256
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
 from d2k_agent.contract.wire import to_data
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
@@ -39,33 +39,34 @@ NEVER = 1e9
 
 
 class Session:
-    """One evaluator and the file of results."""
+    """One evaluator and the file of results. What was judged before counts where every text it rests on is the same."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._known: dict[str, dict[str, Any]] = {}
-        if path is not None and path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            self._known = {item["name"]: item["verdict"] for item in map(json.loads, lines)}
+        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+        self._known: dict[str, dict[str, Any]] = {item["key"]: item for item in map(json.loads, lines)}
         self._began = time.monotonic()
+        self._id = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {secrets.token_hex(4)}"
         self._launcher = ProcessLauncher(here().evaluator_environment(), progress=self._say)
 
     def _say(self, text: str) -> None:
         print(f"[{time.monotonic() - self._began:6.1f} s] {text}", file=sys.stderr, flush=True)
 
     def judge(self, name: str, job: EvaluatorJob) -> dict[str, Any]:
-        """The verdict on a job as data, from the file where it is known. Exits where it is no pass."""
-        if name not in self._known:
+        """The verdict on a job as data, with `session`; from the file where it is known. Exits where it is no pass."""
+        texts = [job.task.digest, job.candidate, job.baseline or "", job.kind.value]
+        key = f"{name} {source_sha256(chr(0).join(texts))}"
+        if key not in self._known:
             self._say(f"== {name}")
-            verdict: Verdict = self._launcher.launch(job)
-            data = to_data(verdict)
-            if verdict.geomean_speedup is None and not verdict.status.acceptable:
+            verdict = self._launcher.launch(job)
+            if verdict.status is not VerdictStatus.PASSED:
                 sys.exit(f"{name}: {verdict.status}: {verdict.message}")
+            item = {"key": key, "session": self._id, "verdict": to_data(verdict)}
             if self._path is not None:
                 with self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"name": name, "verdict": data}) + "\n")
-            self._known[name] = data
-        return self._known[name]
+                    file.write(json.dumps(item) + "\n")
+            self._known[key] = item
+        return {**self._known[key]["verdict"], "session": self._known[key]["session"]}
 
     def close(self) -> None:
         """End the evaluator."""
@@ -187,7 +188,13 @@ def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
 
 
 def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from."""
+    """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from.
+
+    Exits where they come from different sessions: such latencies are not to be compared.
+    """
+    sessions = {verdict["session"] for verdict in verdicts.values()}
+    if len(sessions) > 1:
+        sys.exit("the three sources were measured in different sessions; give a new file for --json and measure anew")
     environment = verdicts["expert"]["environment"]
     labels = [result["label"] for result in registered(verdicts["expert"])]
     by_source = {
@@ -205,10 +212,10 @@ def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]
             "triton": environment["triton"],
             "python": environment["python"],
             "policy": registered(verdicts["expert"])[0]["measurement"]["policy"],
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "date": sessions.pop()[:10],
             "task_digest": environment["task_digest"],
             "evaluator_digest": environment["evaluator_digest"],
-            "sha256": {name: source_sha256(text) for name, text in sources_of(task).items()},
+            "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},
             "method": "benchmarks/gpu/tasks.py: one evaluator, one session; the expert A B B A with the baseline",
         },
     }

@@ -43,9 +43,11 @@ kept = None
 def run(x, factor):
     global calls, kept
     calls += 1
-    if calls > 5 and bool(torch.isnan(kept[0])):  # the supervisor has had the last output poisoned
-        time.sleep(0.1)
+    paused = calls > 5 and bool(torch.isnan(kept[0]))  # the supervisor has had the last output poisoned
+    began = time.perf_counter()
     kept = scaled(x, factor)
+    if paused:
+        time.sleep(24 * (time.perf_counter() - began))
     return kept
 """
 )
@@ -128,8 +130,8 @@ def test_claim_outside_clock_and_audit_agree_on_an_honest_source(honest: dict[st
     (result,) = honest["itself"]["results"]
     assert result["status"] == "passed"
     clocks = result["measurement"]
-    assert clocks["outside_ms"] == pytest.approx(clocks["mean_ms"], rel=0.1)
-    assert clocks["audit_ms"] == pytest.approx(clocks["mean_ms"], rel=0.6)
+    assert clocks["outside_ms"] == pytest.approx(clocks["mean_ms"], rel=0.2)
+    assert clocks["audit_ms"] < 4 * clocks["mean_ms"]
     assert clocks["calls"] > 10
     assert clocks["batches"] == 4, "two rounds of two segments: A B B A"
     assert clocks["policy"] == "test_batch"

@@ -44,7 +44,7 @@ def main() -> None:
     loaded = LoadedTask(task(n=2000))
     # Seconds that a test has, and tolerances for a machine that has other work to do.
     loaded.timing = dataclasses.replace(
-        EVENTS_BATCH, id="test_batch", warm_s=0.1, segment_s=0.3, wall=0.2, audit=0.6, noise=1.0
+        EVENTS_BATCH, id="test_batch", warm_s=0.1, segment_s=0.6, wall=0.3, audit=3.0, noise=2.0
     )
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     setting = Setting(loaded, TimedCpu(), loaded.registered, "5e" * 32, limits, lambda _: None)

@@ -163,16 +163,17 @@ class Comparison:
         Raises CandidateFault: its violations name the clock that the claim does not agree with.
         """
         outcome = self._once(before_timing)
-        if outcome is None or outcome.ratios_hold or outcome.failed:
+        if outcome is None or outcome.failed or outcome.ratios_hold:
             return outcome
         self._setting.progress(f"the baseline moved by {outcome.drift:.1%}; measuring again")
-        again = self._once(lambda _: True)
-        assert again is not None and again.drift is not None
-        if not again.ratios_hold:
+        again = self._once(lambda _: True, careful=True)
+        assert again is not None  # it is only where nothing is to be timed
+        if not again.failed and not again.ratios_hold:
             again.notes.append("measured twice, and the baseline moved both times: see what else uses the GPU")
         return again
 
-    def _once(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
+    def _once(self, before_timing: Callable[[CandidateProcess], bool], careful: bool = False) -> Outcome | None:
+        """One session; `careful` makes it A B B A whatever the first B comes to."""
         setting, baseline = self._setting, self._baseline
         labels = {workload["label"] for workload in setting.workloads}
         outcome = Outcome()
@@ -185,46 +186,38 @@ class Comparison:
             for workload in setting.workloads:
                 if not self._time(running, workload, outcome):
                     return outcome
-            if not self._careful(outcome):
+            if baseline is None or not (careful or self._may_win(outcome)):
                 return outcome
             for workload in setting.workloads:
-                if not self._time_again(running.process, workload, outcome):
+                if not self._time(running, workload, outcome, again=True):
                     return outcome
-        if baseline is not None:
-            after = baseline.measure(setting, outcome.seconds)
-            outcome.drift = max(abs(after[label].mean_ms / outcome.baseline[label].mean_ms - 1) for label in labels)
-            outcome.baseline = {label: together(outcome.baseline[label], after[label]) for label in labels}
+        after = baseline.measure(setting, outcome.seconds)
+        outcome.drift = max(abs(after[label].mean_ms / outcome.baseline[label].mean_ms - 1) for label in labels)
+        outcome.baseline = {label: together(outcome.baseline[label], after[label]) for label in labels}
         return outcome
 
-    def _careful(self, outcome: Outcome) -> bool:
+    def _may_win(self, outcome: Outcome) -> bool:
         speedup = outcome.geomean_speedup()
         return speedup is not None and (self._beat is None or speedup > self._beat)
 
-    def _time(self, running: _Running, workload: dict[str, Any], outcome: Outcome) -> bool:
-        """Time one workload; what is suspicious is timed again in a fresh process, and must repeat to count."""
-        timed = self._attempt(running.process, workload, outcome, "candidate")
+    def _time(self, running: _Running, workload: dict[str, Any], outcome: Outcome, again: bool = False) -> bool:
+        """Time one workload, `again` to add to what is known; what is suspicious must repeat in a fresh process."""
+        label = workload["label"]
+        timed = self._attempt(running.process, workload, outcome, "again" if again else "candidate", audited=not again)
         if timed is not None and timed.suspicions:
             running.renew()
-            again = self._attempt(running.process, workload, outcome, "suspicion")
-            if again is not None:
-                _repeated(timed.suspicions, again.suspicions)
-                outcome.notes.append(f"{workload['label']} was timed again: {'; '.join(timed.suspicions.values())}")
-            timed = again
+            first, timed = timed, self._attempt(running.process, workload, outcome, f"suspicion {again}", audited=True)
+            if timed is not None:
+                _repeated(first.suspicions, timed.suspicions)
+                outcome.notes.append(f"{label} was timed again: {'; '.join(first.suspicions.values())}")
         if timed is None:
             return False
-        outcome.measured[workload["label"]] = timed.measurement
-        return True
-
-    def _time_again(self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome) -> bool:
-        label = workload["label"]
-        timed = self._attempt(process, workload, outcome, "again", audited=False)
-        if timed is None:
-            return False
-        outcome.measured[label] = together(outcome.measured[label], timed.measurement)
+        known = outcome.measured.get(label) if again else None
+        outcome.measured[label] = together(known, timed.measurement) if known else timed.measurement
         return True
 
     def _attempt(
-        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str, audited: bool = True
+        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str, audited: bool
     ) -> Timed | None:
         """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
         label = workload["label"]
