@@ -151,8 +151,8 @@ def test_ctrl_c_during_a_model_call_ends_it_and_says_how_to_go_on(tmp_path: Path
             assert b"POST" in connection.recv(65536)
             status, complaint = press_ctrl_c(process)
     assert status == 130
-        way = f"d2k-agent resume run --api-base {address}"
-        assert complaint.splitlines()[-1] == f"d2k-agent: ended by Ctrl-C; go on with `{way}`"
+    way = f"d2k-agent resume run --api-base {address}"
+    assert complaint.splitlines()[-1] == f"d2k-agent: ended by Ctrl-C; go on with `{way}`"
     assert "Traceback" not in complaint
     told = events(tmp_path / "run")
     assert [event["type"] for event in told[-2:]] == ["model_call_started", "run_interrupted"]
