@@ -69,6 +69,19 @@ def servers_of(config: RunConfig) -> list[str]:
     return sorted({address for address in named if address}) or [""]
 
 
+def require_same_sandbox(config: RunConfig, settings: Settings) -> None:
+    """Raise UsageError where the run gave up the sandbox and the user does not, or the other way round."""
+    if config.unsafe_no_sandbox and not settings.unsafe_no_sandbox:
+        raise UsageError(
+            "this run gave up the sandbox: tools and candidates have your own rights; resume it with "
+            "--unsafe-no-sandbox if you trust it, or start a new run"
+        )
+    if settings.unsafe_no_sandbox and not config.unsafe_no_sandbox:
+        raise UsageError(
+            "this run began with a sandbox and keeps it; leave --unsafe-no-sandbox out, or start a new run"
+        )
+
+
 def resume_command(config: RunConfig, folder: Path) -> str:
     """The line that goes on with the run in `folder`: it names all that is not taken from the folder."""
     from d2k_agent.catalog import shipped_task
@@ -79,6 +92,7 @@ def resume_command(config: RunConfig, folder: Path) -> str:
     if config.evaluator is not None:
         words += ["--evaluator", config.evaluator]
     words += [word for server in servers_of(config) if server for word in ("--api-base", server)]
+    words += ["--unsafe-no-sandbox"] * config.unsafe_no_sandbox
     return command(*words)
 
 

@@ -29,7 +29,13 @@ from d2k_agent.app.modelling import (
     open_model,
     refuse_unused,
 )
-from d2k_agent.app.recorded import baseline_sha256, require_same_server, require_same_task, task_of
+from d2k_agent.app.recorded import (
+    baseline_sha256,
+    require_same_sandbox,
+    require_same_server,
+    require_same_task,
+    task_of,
+)
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
@@ -119,6 +125,7 @@ def resume(
     require_same_task(trace.run, task)
     _require_same_evaluator(config, settings)
     require_same_server(config, settings)
+    require_same_sandbox(config, settings)
     _require_its_gpu(around, trace.run)
     watcher.begin(f"resuming {name}")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)

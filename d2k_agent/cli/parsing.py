@@ -74,6 +74,11 @@ def add_evaluation_options(parser: Parser) -> None:
         "--gpu", metavar="N", help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID"
     )
     add_evaluator_options(parser)
+    add_unsafe(parser)
+
+
+def add_unsafe(parser: Parser) -> None:
+    """Add the option that gives up the sandbox: it belongs to one command, and to no file."""
     parser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",

@@ -14,6 +14,7 @@ from d2k_agent.cli.parsing import (
     add_json,
     add_model_options,
     add_task_of_a_run,
+    add_unsafe,
     command,
 )
 from d2k_agent.cli.tasks import add_levels
@@ -47,6 +48,7 @@ def add(commands: Commands) -> None:
     add_task_of_a_run(parser)
     add_api_base(parser)
     add_evaluator_options(parser)
+    add_unsafe(parser)
     add_output_options(parser)
     parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)

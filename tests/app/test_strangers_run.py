@@ -129,6 +129,16 @@ def test_resume_takes_the_address_that_its_refusal_asks_for(tmp_path: Path) -> N
     assert "began under the isolation" in d2k(*words, "--api-base", address, folder=tmp_path).err, "the next check"
 
 
+def test_the_sandbox_is_given_up_by_the_user_alone(tmp_path: Path) -> None:
+    run = ended_run(tmp_path, over=False)
+    words = ("resume", "run", "--task", str(tmp_path / "scaling"))
+    assert_refused(d2k(*words, "--unsafe-no-sandbox", folder=tmp_path), 2, "began with a sandbox and keeps it")
+    record(run, unsafe_no_sandbox=True)
+    assert_refused(d2k(*words, folder=tmp_path), 2, "resume it with --unsafe-no-sandbox if you trust it")
+    assert "began under the isolation" in d2k(*words, "--unsafe-no-sandbox", folder=tmp_path).err, "the next check"
+    assert resume_command(run.read_record().config, Path("run")).endswith(" --unsafe-no-sandbox")
+
+
 def test_the_way_on_after_an_interruption_names_what_is_not_taken_from_the_folder(tmp_path: Path) -> None:
     config = ended_run(tmp_path, over=False, evaluator="ssh host").read_record().config
     words = shlex.split(resume_command(config, Path("run")))
