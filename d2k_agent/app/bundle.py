@@ -92,6 +92,8 @@ def read_subject(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> Sub
 
     Raises KeyError or ValueError for nonsense, such as a candidate that is not the one that it says is scored.
     """
+    if manifest["format"] != FORMAT:
+        raise ValueError(f"its format is {manifest['format']!r:.40}, and this reads format {FORMAT}")
     job = manifest["job"]
 
     def text(name: str) -> str:

@@ -3,12 +3,20 @@
 Needs Python 3.11, torch and triton; installs nothing and sends nothing anywhere.
 """
 
-from __future__ import annotations
+# ruff: noqa: I002 - even __future__ would be looked for in this folder, which holds what anybody put there
+import sys
+
+if __name__ == "__main__":
+    # The first entry is this folder, unless -P or -I left it out; relative ones mean the folder of whoever starts this.
+    _OWN = sys.path[0 if getattr(sys.flags, "safe_path", sys.flags.isolated) else 1 :]
+    sys.path[:] = [entry for entry in _OWN if entry.startswith("/") and entry != __file__.rpartition("/")[0]]
 
 import hashlib
 import json
 import os
-import sys
+
+PROGRAMS = ("score.py", "scorer.zip", "evaluator.zip")
+CODE = (".py", ".pyc", ".so", ".zip")
 
 
 def refuse(sentence: str) -> None:
@@ -17,14 +25,16 @@ def refuse(sentence: str) -> None:
     sys.exit(2)
 
 
-def read(folder: str) -> tuple[bytes, dict[str, bytes]]:
+def read(folder: str) -> "tuple[bytes, dict[str, bytes]]":
     """The manifest, and every file that it names. Ends the program when one is not what was exported."""
     manifest, wanted = b"", {}
     try:
         with open(os.path.join(folder, "manifest.json"), "rb") as file:
             manifest = file.read()
         wanted = dict(json.loads(manifest.decode("utf-8"))["files"])
-    except (OSError, ValueError, KeyError, TypeError):
+        if not all(wanted[name] for name in PROGRAMS) or any(".." in name.split("/") for name in wanted):
+            raise ValueError("no manifest of a bundle")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         refuse("manifest.json cannot be read, so nothing says what this bundle is; export the run again")
     files, wrong = {}, []
     for name in sorted(wanted):
@@ -38,7 +48,18 @@ def read(folder: str) -> tuple[bytes, dict[str, bytes]]:
             wrong.append(name)
     if wrong:
         refuse(f"altered since the export: {', '.join(wrong)}; restore it or export the run again, and score that")
+    if added := unnamed_code(folder, wanted):
+        refuse(f"added since the export: {', '.join(added)}; take it out of the bundle, and score that")
     return manifest, files
+
+
+def unnamed_code(folder: str, wanted: "dict[str, str]") -> "list[str]":
+    """Files of code beside those that the manifest names. A folder of the user's own, such as .venv, is left alone."""
+    found = []
+    for place in sorted({name.rpartition("/")[0] for name in wanted}):
+        names = (f"{place}/{entry}".lstrip("/") for entry in os.listdir(os.path.join(folder, place)))
+        found += [name for name in names if name.endswith(CODE) and name not in wanted]
+    return sorted(found)
 
 
 def main() -> None:

@@ -32,7 +32,12 @@ class _Parser(argparse.ArgumentParser):
 
 def main(manifest: bytes, files: Mapping[str, bytes], arguments: Sequence[str]) -> int:
     """Score the bundle of these files; the exit status is that of `d2k-agent evaluate`."""
-    subject = read_subject(json.loads(manifest), files)
+    try:
+        subject = read_subject(json.loads(manifest), files)
+    except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        why = f"{problem} is missing" if isinstance(problem, KeyError) else problem
+        _say(sys.stderr, f"score.py: manifest.json is of no bundle that this can score ({why}); export the run again")
+        return UsageError.exit_status
     given = _parser(subject).parse_args(arguments)
     try:
         out = _writable(Path(given.out))

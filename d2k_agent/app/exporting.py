@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from d2k_agent.app.bundle import EVALUATOR, Subject, bundle_files
+from d2k_agent.app.bundle import EVALUATOR, MANIFEST, Subject, bundle_files
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.scoring import subject_of
@@ -38,12 +39,13 @@ SCORER_PARTS = (
 
 @dataclass(frozen=True)
 class Exported:
-    """A bundle that was written."""
+    """A bundle that was written. `sha256` is that of its manifest: a score of this bundle says the same one."""
 
     folder: Path
     subject: Subject
     report: CompileReport
     files: tuple[str, ...]
+    sha256: str
 
 
 def export_run(
@@ -74,7 +76,7 @@ def export_run(
             part.mkdir(parents=True, exist_ok=True)
     for path, data in files.items():
         write_atomically(folder / path, data)
-    return Exported(folder, subject, report, tuple(files))
+    return Exported(folder, subject, report, tuple(files), hashlib.sha256(files[MANIFEST]).hexdigest())
 
 
 def _new_folder(path: Path) -> Path:

@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", metavar="FOLDER", help="a new or empty folder (default: RUN-bundle)")
     add_task_of_a_run(parser)
     add_evaluation_options(parser)
-    add_json(parser, "print one object: out, scored, files")
+    add_json(parser, "print one object: out, scored, files, bundle_sha256")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,9 +48,17 @@ def run(arguments: argparse.Namespace) -> int:
         )
     scored = exported.subject.scored
     if arguments.json:
-        print_json({"out": str(exported.folder), "scored": dataclasses.asdict(scored), "files": exported.files})
+        print_json(
+            {
+                "out": str(exported.folder),
+                "scored": dataclasses.asdict(scored),
+                "files": exported.files,
+                "bundle_sha256": exported.sha256,
+            }
+        )
     else:
         folder = nearby(exported.folder, around.folder)
         print_text(f"{scored.title}\n{compile_text(exported.report)}\n")
         print_text(f"{len(exported.files)} files in {folder}. Copy it to the machine and run there: python3 score.py")
+        print_text(f"Its score is of this bundle where it says bundle_sha256 {exported.sha256}")
     return 0

@@ -42,12 +42,14 @@ def bundle(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported, tmp_path / "bundle"))
 
 
-def score(bundle: Path, *arguments: str, flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def score(
+    bundle: Path, *arguments: str, flags: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the one command, in its folder, as on a machine where nobody has heard of this package."""
     return subprocess.run(
         [sys.executable, *flags, "score.py", *arguments],
         cwd=bundle,
-        env={"PATH": PATH},
+        env={"PATH": PATH, **environment},
         capture_output=True,
         text=True,
         timeout=240,
@@ -93,10 +95,74 @@ def test_help_needs_the_standard_library_alone(bundle: Path) -> None:
     assert done.stdout.rstrip().endswith("python3 score.py --gpu 0")
 
 
-def test_ctrl_c_before_its_first_line_is_a_sentence(bundle: Path) -> None:
-    (bundle / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    done = score(bundle)
+def test_ctrl_c_before_its_first_line_is_a_sentence(bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = score(bundle, PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stderr) == (130, "score.py: ended by Ctrl-C\n")
+
+
+@pytest.mark.parametrize("name", ["__future__", "hashlib", "json", "os", "argparse", "torch", "d2k_agent"])
+@pytest.mark.parametrize("path", ["", ":."])
+def test_a_module_that_was_added_is_not_run_and_is_named(bundle: Path, name: str, path: str) -> None:
+    (bundle / f"{name}.py").write_text("print('planted')\n")
+    done = score(bundle, PYTHONPATH=path)
+    assert done.returncode == 2 and "planted" not in done.stdout + done.stderr
+    assert done.stderr == f"score.py: added since the export: {name}.py; take it out of the bundle, and score that\n"
+
+
+def test_code_in_the_tasks_folders_is_named_and_a_folder_of_the_users_own_is_not(bundle: Path) -> None:
+    for name in ("task/torch.so", "task/hidden/more.py", ".venv/lib/some.py", "score.json", "notes.txt"):
+        (bundle / name).parent.mkdir(parents=True, exist_ok=True)
+        (bundle / name).touch()
+    assert "added since the export: task/hidden/more.py, task/torch.so;" in score(bundle).stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"job": None}, "of no bundle that this can score"),
+        (
+            {"format": 99},
+            "of no bundle that this can score (its format is 99, and this reads format 1); export the run",
+        ),
+        ({"scored": {}}, "of no bundle that this can score"),
+        ({"files": {"score.py": "x"}}, "manifest.json cannot be read"),
+        ({"files": [3]}, "manifest.json cannot be read"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_one_sentence(bundle: Path, change: dict[str, object], words: str) -> None:
+    whole = json.loads((bundle / "manifest.json").read_text())
+    (bundle / "manifest.json").write_text(json.dumps(whole | change))
+    done = score(bundle)
+    assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_manifest_that_lacks_something_says_what(bundle: Path) -> None:
+    whole = json.loads((bundle / "manifest.json").read_text())
+    for name in ("job", "format", "scored"):
+        (bundle / "manifest.json").write_text(json.dumps({key: value for key, value in whole.items() if key != name}))
+        done = score(bundle)
+        assert done.returncode == 2 and f"({name!r} is missing); export the run again" in done.stderr
+
+
+def test_export_tells_the_sha256_by_which_a_score_names_its_bundle(tmp_path: Path) -> None:
+    run = ended_run(tmp_path)
+    command = [sys.executable, "-m", "d2k_agent", "export", "run", "--task", "scaling", "--out"]
+    told = {}
+    for out, more in (("first", []), ("second", ["--json"])):
+        done = subprocess.run(
+            [*command, out, *more],
+            cwd=run.path.parent,
+            env={"PATH": PATH, "HOME": str(tmp_path), "PYTHONPATH": str(PACKAGE.parent)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=240,
+        )
+        told[out] = done.stdout
+        assert hashlib.sha256((tmp_path / out / "manifest.json").read_bytes()).hexdigest() in told[out], done.stderr
+    assert "Its score is of this bundle where it says bundle_sha256 " in told["first"]
+    assert json.loads(told["second"])["bundle_sha256"]
 
 
 def test_what_cannot_be_is_one_sentence(bundle: Path) -> None:
