@@ -7,7 +7,7 @@ taken from the journal. Does not cover: who is selected (selection.py) or how a 
 from __future__ import annotations
 
 from d2k_agent.agent.parts import Confirm, Parts
-from d2k_agent.contract import Verdict, VerdictStatus
+from d2k_agent.contract import MOST_DRIFT, Verdict, VerdictStatus
 from d2k_agent.errors import MachineError
 from d2k_agent.records import (
     Choice,
@@ -23,24 +23,26 @@ from d2k_agent.records import (
 WORTH_SAYING = 0.05
 """A confirmed speedup further from the submitted one than this fraction of it is pointed out."""
 
+_STOPPED = "not confirmed: the run was asked to stop first; `d2k-agent score` measures its selection again"
+
 
 def confirmed(parts: Parts, confirm: Confirm, choice: Choice) -> SelectionConfirmed:
     """What came of measuring `choice` again; a measurement that came to nothing is made twice.
 
-    Raises MachineError where nobody can judge; the run is then resumable.
+    A requested stop waits for no measurement but the one in hand. Raises MachineError where nobody can judge; the run
+    is then resumable.
     """
     found = _attempt(parts, confirm, choice.sha256, 1)
-    if _came_to_nothing(found):
+    if found is not None and _came_to_nothing(found):
         found = _attempt(parts, confirm, choice.sha256, 2)
-    return conclusion(choice, found)
+    return _concluded(choice, None, _STOPPED) if found is None else conclusion(choice, found)
 
 
-def _attempt(parts: Parts, confirm: Confirm, sha256: str, number: int) -> Confirmation:
-    if parts.journal.confirmation(sha256, number) is None:
+def _attempt(parts: Parts, confirm: Confirm, sha256: str, number: int) -> Confirmation | None:
+    """The attempt of that number, from the journal where it was made; None where the run is to stop instead."""
+    if parts.journal.confirmation(sha256, number) is None and not parts.run.stop_requested():
         parts.journal.append(*_records(sha256, number, confirm(parts.run.candidate(sha256))))
-    found = parts.journal.confirmation(sha256, number)
-    assert found is not None
-    return found
+    return parts.journal.confirmation(sha256, number)
 
 
 def _records(sha256: str, attempt: int, verdict: Verdict) -> list[Event]:
@@ -60,9 +62,14 @@ def _records(sha256: str, attempt: int, verdict: Verdict) -> list[Event]:
 
 def _came_to_nothing(found: Confirmation) -> bool:
     """True where another attempt may end otherwise: noise, or a baseline that moved."""
-    moved = found.times is not None and found.times.drift is not None
-    void = found.verdict.status is VerdictStatus.PASSED and found.geomean_speedup is None and moved
-    return void or found.verdict.status is VerdictStatus.NOISY
+    void = found.verdict.status is VerdictStatus.PASSED and found.geomean_speedup is None
+    return (void and _moved(found) is not None) or found.verdict.status is VerdictStatus.NOISY
+
+
+def _moved(found: Confirmation) -> float | None:
+    """How far the baseline moved, where that was too far for any ratio."""
+    drift = found.times.drift if found.times else None
+    return drift if drift is not None and drift > MOST_DRIFT else None
 
 
 def conclusion(choice: Choice, found: Confirmation) -> SelectionConfirmed:
@@ -85,7 +92,7 @@ def conclusion(choice: Choice, found: Confirmation) -> SelectionConfirmed:
 
 
 def _why_void(found: Confirmation) -> str:
-    drift = found.times.drift if found.times else None
+    drift = _moved(found)
     if drift is None:
         return "there is no baseline to compare it with"
     return (

@@ -20,6 +20,7 @@ from d2k_agent.records import (
     RunFolder,
     SelectionConfirmed,
     SelectionMade,
+    StopReason,
     read_trace,
 )
 from tests.agent.killed import start, wait_for
@@ -131,6 +132,41 @@ def test_a_baseline_that_moves_twice_leaves_the_selection_unconfirmed(tmp_path: 
     assert (concluded.confirmed, concluded.speedup) == (None, None)
     assert "the baseline moved by 2.7 % during the measurement, twice in a row" in concluded.note
     assert trace.finished is not None and trace.finished.selection is not None
+
+
+@pytest.mark.parametrize("drift", ["0.004", "0.02"])
+def test_a_baseline_that_hardly_moved_voids_nothing(tmp_path: Path, drift: str) -> None:
+    """Ratios may be unknown for another reason, such as a baseline that failed on one workload."""
+    _, concluded = confirm(tmp_path / "r", [3.0], again := Confirmer(drift))
+
+    assert len(again.asked) == 1
+    assert (concluded.confirmed, concluded.speedup) == (None, None)
+    assert concluded.note == "not confirmed: there is no baseline to compare it with"
+
+
+@pytest.mark.parametrize("last", [SelectionMade, ConfirmationReached])
+@pytest.mark.parametrize("first", ["0.031", VerdictStatus.NOISY, 2.9])
+def test_a_requested_stop_waits_for_no_measurement_but_the_one_in_hand(
+    tmp_path: Path, last: type[Event], first: float | VerdictStatus | str
+) -> None:
+    run, again = new_run(tmp_path / "r"), Confirmer(first)
+
+    def watch(event: Event) -> None:
+        if isinstance(event, last):
+            run.request_stop()
+
+    drive(run, scripted([hand_in("# speedup 3.0\n")]), progress=watch, confirm=again)
+
+    trace = read_trace(run.path)
+    (concluded,) = conclusions(run)
+    assert len(again.asked) == (last is ConfirmationReached)
+    assert trace.finished is not None and trace.finished.selection is not None
+    assert trace.finished.stop_reason is StopReason.SCRIPT_ENDED, "what ended the run came before"
+    if last is ConfirmationReached and first == 2.9:
+        assert (concluded.confirmed, concluded.speedup) == (True, 2.9)
+    else:
+        assert (concluded.confirmed, concluded.sha256) == (None, trace.finished.selection.sha256)
+        assert concluded.note.startswith("not confirmed: the run was asked to stop first; `d2k-agent score` measures")
 
 
 def test_noise_gets_a_second_attempt_and_no_third(tmp_path: Path) -> None:
