@@ -25,6 +25,7 @@ from d2k_agent.records import (
     ModelReplied,
     Nudged,
     RunFinished,
+    RunResumed,
     SelectionConfirmed,
     SelectionMade,
     Submission,
@@ -157,6 +158,7 @@ class Journal:
                 self._tool_in_flight = None
             case ToolCallInterrupted():
                 self._tool_in_flight = None
+                self._judged.append(event)
             case TurnClosed():
                 self._closed = event.turn
             case Submitted() | VerdictReached() | Measured():
@@ -168,7 +170,7 @@ class Journal:
         match event:
             case SelectionMade():
                 self.selected, self.concluded = event, None
-            case ConfirmationMeasured() | ConfirmationReached():
+            case ConfirmationMeasured() | ConfirmationReached() | RunResumed():
                 self._judged_again.append(event)
             case SelectionConfirmed():
                 self.concluded = event

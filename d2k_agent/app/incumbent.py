@@ -22,9 +22,10 @@ class Incumbent:
     def speedup(self) -> float | None:
         """The incumbent's geometric-mean speedup; None while nothing eligible was handed in."""
         from d2k_agent.agent import select
-        from d2k_agent.records import Measured, Submitted, VerdictReached, read_events, submissions
+        from d2k_agent.records import Measured, Submitted, ToolCallInterrupted, VerdictReached, read_events, submissions
 
         found, self._read = read_events(self._run.events, self._read)
-        self._judged += [event for event in found if isinstance(event, Submitted | VerdictReached | Measured)]
+        telling = Submitted | VerdictReached | Measured | ToolCallInterrupted
+        self._judged += [event for event in found if isinstance(event, telling)]
         chosen = select(submissions(self._judged), self._workloads, self._turns).selection
         return None if chosen is None else chosen.geomean_speedup

@@ -22,8 +22,10 @@ from d2k_agent.records.events import (
     ModelReplied,
     Nudged,
     RunFinished,
+    RunResumed,
     SelectionConfirmed,
     Submitted,
+    ToolCallInterrupted,
     ToolFinished,
     TurnClosed,
     VerdictReached,
@@ -67,18 +69,23 @@ class Submission:
 
 
 def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:
-    """The submissions in order. One that ran twice (same turn, call and candidate) counts once."""
+    """The submissions in order. One that ran twice (same turn, call and candidate) counts once, the last time.
+
+    One that a crash cut off counts when its call was made again: what was recorded before is of no submission.
+    """
     parts: dict[tuple[int, str, str], list[Event]] = {}
     for event in events:
         if isinstance(event, Submitted):
             parts[event.turn, event.call_id, event.sha256] = []
         elif isinstance(event, VerdictReached | Measured):
             parts.setdefault((event.turn, event.call_id, event.sha256), []).append(event)
+        elif isinstance(event, ToolCallInterrupted):
+            parts = {key: own for key, own in parts.items() if key[:2] != (event.turn, event.call_id)}
     found = []
     for (turn, call_id, sha256), own in parts.items():
         verdict = next((item.verdict for item in own if isinstance(item, VerdictReached)), None)
         times = next((item.times for item in own if isinstance(item, Measured)), None)
-        if verdict is not None:
+        if verdict is not None and not (verdict.status is VerdictStatus.PASSED and times is None):
             found.append(Submission(turn, call_id, sha256, verdict, times))
     return tuple(found)
 
@@ -99,15 +106,20 @@ class Confirmation:
 
 
 def confirmations(events: Iterable[Event]) -> tuple[Confirmation, ...]:
-    """The attempts that were completed, in order. One that was made twice counts once, the last time."""
+    """The attempts that were completed, in order. One that was made twice counts once, the last time.
+
+    Times without what was found are of an attempt that a crash cut off: no later one takes them over.
+    """
     times: dict[tuple[str, int], Times] = {}
     found: dict[tuple[str, int], Confirmation] = {}
     for event in events:
-        if isinstance(event, ConfirmationMeasured):
+        if isinstance(event, RunResumed):
+            times.clear()
+        elif isinstance(event, ConfirmationMeasured):
             times[event.sha256, event.attempt] = event.times
         elif isinstance(event, ConfirmationReached):
             key = (event.sha256, event.attempt)
-            found[key] = Confirmation(*key, event.verdict, times.get(key))
+            found[key] = Confirmation(*key, event.verdict, times.pop(key, None))
     return tuple(found.values())
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from d2k_agent.reports.tables import count, number, seconds
 
 if TYPE_CHECKING:
+    from d2k_agent.contract import VerdictStatus
     from d2k_agent.models import Usage
     from d2k_agent.records.events import Event, ModelReplied, ToolFinished
 
@@ -19,8 +20,9 @@ class ProgressLines:
 
     def __init__(self) -> None:
         self.status = ""
-        self._best: float | None = None
-        self._correct = 0
+        self._verdicts: dict[tuple[int, str], VerdictStatus] = {}
+        self._speedups: dict[tuple[int, str], float] = {}
+        """By turn and call: one that was made again counts once."""
         self._start_turn(None)
 
     def _start_turn(self, begun: datetime | None) -> None:
@@ -45,13 +47,16 @@ class ProgressLines:
             case "tool_finished":
                 self._finished(event)
             case "verdict_reached":
+                self._forget(event.turn, event.call_id)
                 status = event.verdict.status
+                self._verdicts[event.turn, event.call_id] = status
                 self._judged(status.value, failed=not status.acceptable)
-                self._correct += status.acceptable
             case "measured":
                 speedup = event.times.geomean_speedup
                 if speedup is not None:
-                    self._best = speedup if self._best is None else max(self._best, speedup)
+                    self._speedups[event.turn, event.call_id] = speedup
+            case "tool_call_interrupted":
+                self._forget(event.turn, event.call_id)
             case "turn_closed":
                 line = self._line(event.turn, event.time)
                 self._start_turn(None)
@@ -76,6 +81,13 @@ class ProgressLines:
             failed = word not in ("untimed", "passed", "profiled")
             self._judged("compiles" if word == "untimed" else word, failed=failed)
 
+    def _forget(self, turn: int, call_id: str) -> None:
+        """Take back what was recorded of a call before it was cut off."""
+        status = self._verdicts.pop((turn, call_id), None)
+        self._speedups.pop((turn, call_id), None)
+        if status is not None and status.value in self._told:
+            self._told.remove(status.value)
+
     def _judged(self, word: str, *, failed: bool) -> None:
         """The evaluator's word takes the place of an earlier success: what counts is where the turn ended."""
         self._told = [told for told in self._told if told != self._success]
@@ -95,9 +107,10 @@ class ProgressLines:
         )
 
     def _best_text(self) -> str:
-        if self._best is not None:
-            return f"{number(self._best)}x"
-        return f"{self._correct} correct" if self._correct else "-"
+        if self._speedups:
+            return f"{number(max(self._speedups.values()))}x"
+        correct = sum(status.acceptable for status in self._verdicts.values())
+        return f"{correct} correct" if correct else "-"
 
     def _remark(self, event: Event) -> str | None:
         match event.type:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.contract import Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import MachineError
 from d2k_agent.records import (
@@ -285,3 +286,45 @@ def test_a_measurement_without_what_was_found_is_no_attempt(tmp_path: Path) -> N
 
     assert len(again.asked) == 1
     assert [item.geomean_speedup for item in read_trace(run.path).confirmations] == [2.9]
+
+
+def test_times_of_an_attempt_that_was_cut_off_do_not_stick_to_the_one_that_is_made_instead(tmp_path: Path) -> None:
+    run, _ = confirm(tmp_path / "r", [3.0], Confirmer(2.5))
+    lines = run.events.read_bytes().splitlines(keepends=True)
+    cut = next(number for number, line in enumerate(lines) if b'"confirmation_reached"' in line)
+    run.events.write_bytes(b"".join(lines[:cut]))
+
+    drive(run, scripted([]), confirm=Confirmer(VerdictStatus.INCORRECT))
+
+    (found,) = read_trace(run.path).confirmations
+    assert (found.verdict.status, found.times) == (VerdictStatus.INCORRECT, None)
+    assert conclusions(run)[0].note == "refused when judged again: incorrect, judged again"
+
+
+def test_a_submission_whose_times_a_power_cut_took_is_none_until_its_call_is_made_again(tmp_path: Path) -> None:
+    run, _ = confirm(tmp_path / "r", [3.0], Confirmer(2.5))
+    lines = run.events.read_bytes().splitlines(keepends=True)
+    cut = next(number for number, line in enumerate(lines) if b'"measured"' in line)
+    run.events.write_bytes(b"".join(lines[:cut]))
+    record = run.read_record()
+    incumbent = Incumbent(run, record.config, record.workloads)
+    assert read_trace(run.path).submissions == () and incumbent.speedup() is None
+
+    drive(run, scripted([]), confirm=Confirmer(2.9))
+
+    assert [item.geomean_speedup for item in read_trace(run.path).submissions] == [3.0]
+    assert incumbent.speedup() == 3.0
+
+
+def test_what_a_submission_recorded_before_it_was_cut_off_counts_for_no_other_text(tmp_path: Path) -> None:
+    """The file was changed by hand meanwhile: the one text that has a tool's answer is the one that was handed in."""
+    run, _ = confirm(tmp_path / "r", [3.0], Confirmer(2.5))
+    lines = run.events.read_bytes().splitlines(keepends=True)
+    cut = next(number for number, line in enumerate(lines) if b'"measured"' in line)
+    run.events.write_bytes(b"".join(lines[: cut + 1]))
+    (run.workspace / "solution.py").write_text("# speedup 2.0\n")
+
+    drive(run, scripted([]), confirm=(again := Confirmer(2.0)))
+
+    assert [item.geomean_speedup for item in read_trace(run.path).submissions] == [2.0]
+    assert again.asked == ["# speedup 2.0\n"]

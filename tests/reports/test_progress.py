@@ -13,8 +13,11 @@ from d2k_agent.records import (
     RunResumed,
     SelectionConfirmed,
     SelectionMade,
+    ToolCallInterrupted,
+    ToolCallStarted,
     ToolFinished,
     TurnClosed,
+    VerdictReached,
 )
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.progress import ProgressLines
@@ -46,6 +49,31 @@ def test_the_best_speedup_so_far_stays_when_a_later_one_is_slower() -> None:
     fast.insert(7, measured(1, 2.5))
     slow.insert(7, measured(2, 1.2))
     assert all("2.5x" in line for line in lines_of(stamped(*fast, *slow)))
+
+
+@pytest.mark.parametrize("status", [VerdictStatus.UNTIMED, VerdictStatus.INCORRECT])
+def test_a_submission_that_was_cut_off_and_made_again_counts_once(status: VerdictStatus) -> None:
+    whole = a_turn(1, status)
+    end = next(at for at, event in enumerate(whole) if isinstance(event, VerdictReached)) + 1
+    begin = next(at for at, event in enumerate(whole) if isinstance(event, ToolCallStarted) and event.index == 1)
+    cut_off = ToolCallInterrupted(turn=1, index=1, call_id="c11")
+    resumed, line = lines_of(
+        stamped(*whole[:end], RunResumed(pid=1, checkpoint=True), cut_off, *whole[begin:], *a_turn(2, status))[:-1]
+    )
+    assert resumed == "resumed"
+    outcome = ["untimed", "1", "correct"] if status.acceptable else ["incorrect", "-"]
+    assert line.split()[3 : 3 + len(outcome)] == outcome
+
+
+def test_times_of_a_submission_that_was_made_again_are_not_the_best_so_far() -> None:
+    slow, fast = (
+        Measured(turn=1, call_id="c11", sha256=SHA, times=Times(workloads=(), geomean_speedup=speedup))
+        for speedup in (1.5, 2.5)
+    )
+    whole = a_turn(1, VerdictStatus.INCORRECT)
+    end = next(at for at, event in enumerate(whole) if isinstance(event, VerdictReached)) + 1
+    (line,) = lines_of(stamped(*whole[:end], fast, *whole[end - 2 : end], slow, *whole[end:]))
+    assert "1.5x" in line
 
 
 @pytest.mark.parametrize(("outcome", "told"), [("compile_error", "compile_error"), ("untimed", "compiles")])
