@@ -64,6 +64,5 @@ def gpus_of_tools(around: Surroundings, config: RunConfig, progress: Progress) -
 
     environment = around.evaluator_environment()
     variables = {name: environment[name] for name in CUDA_VARIABLES if name in environment}
-    if config.gpu is not None and config.evaluator is None:
-        variables |= gpu_variables(config.gpu, environment)
-    return GpuShare(variables, progress)
+    here = config.gpu if config.evaluator is None else None
+    return GpuShare(variables | gpu_variables(here, environment), progress)

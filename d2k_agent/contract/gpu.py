@@ -12,6 +12,8 @@ from collections.abc import Mapping
 _WISH = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,80}")
 CUDA_VARIABLES = _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 """What CUDA reads to know which GPUs a process sees, and how it counts them."""
+SMI_ORDER = "PCI_BUS_ID"
+"""The order in which nvidia-smi counts."""
 _DEVICE_NAMES = {
     "b200": ("NVIDIA B200",),
     "b300": ("NVIDIA B300 SXM6 AC",),
@@ -26,24 +28,27 @@ def is_gpu(wish: str) -> bool:
     return _WISH.fullmatch(wish) is not None
 
 
-def gpu_variables(wish: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """What to set in `environ` so that CUDA shows the GPU `wish` alone.
+def gpu_variables(wish: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """What to set in `environ` so that CUDA shows the GPU `wish` alone (None: what it shows already).
 
     An index counts what `environ` leaves visible, and where it hides nothing, as `nvidia-smi -L` counts; a UUID passes
     through. Raises ValueError with a sentence for an index beyond what is visible.
     """
+    # CUDA's own order puts the fastest first.
+    order = {_ORDER: environ.get(_ORDER, SMI_ORDER)}
+    if wish is None:
+        return order if _VISIBLE in environ else {}
     if not wish.isdecimal():
         return {_VISIBLE: wish}
     if _VISIBLE not in environ:
-        # CUDA's own order puts the fastest first.
-        return {_VISIBLE: str(int(wish)), _ORDER: environ.get(_ORDER, "PCI_BUS_ID")}
+        return {_VISIBLE: str(int(wish)), **order}
     shown = visible_gpus(environ[_VISIBLE])
     if int(wish) >= len(shown):
         raise ValueError(
             f"gpu {wish} is not to be had: {_VISIBLE} is {environ[_VISIBLE]!r} there, which leaves {len(shown)} "
             "visible (counted from 0); choose one of those, or unset it"
         )
-    return {_VISIBLE: shown[int(wish)]}
+    return {_VISIBLE: shown[int(wish)], **order}
 
 
 def all_hidden(environ: Mapping[str, str]) -> bool:

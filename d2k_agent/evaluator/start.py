@@ -35,8 +35,6 @@ def start(archive: bytes) -> None:
 
 def _chosen(gpu: str | None) -> dict[str, str]:
     """The variables that show the wanted GPU alone. Raises ValueError where it cannot be had."""
-    if gpu is None:
-        return {}
-    if not gpu_devices():
+    if gpu is not None and not gpu_devices():
         raise ValueError(no_gpu(gpu))
     return gpu_variables(gpu, os.environ)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from d2k_agent.contract.gpu import visible_gpus
+from d2k_agent.contract.gpu import CUDA_VARIABLES, SMI_ORDER, visible_gpus
 from d2k_agent.errors import MachineError
 from d2k_agent.isolation import lease
 
@@ -29,23 +29,24 @@ class GpuShare:
         The wait is bounded by nothing. Raises MachineError where a lease cannot be had.
         """
         try:
-            with lease.hold(visible_uuids(_uuids(), self.variables.get("CUDA_VISIBLE_DEVICES")), self.progress):
+            with lease.hold(visible_uuids(_uuids(), self.variables), self.progress):
                 yield
         except lease.LeaseRefused as problem:
             raise MachineError(str(problem)) from None
 
 
-def visible_uuids(uuids: Sequence[str], visible: str | None) -> list[str]:
-    """Those of a machine's GPUs (in the order of nvidia-smi) that `visible`, a CUDA_VISIBLE_DEVICES, leaves visible.
+def visible_uuids(uuids: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """Those of a machine's GPUs (in the order of nvidia-smi) that CUDA's `variables` leave visible.
 
     All of them where an entry cannot be told: a lease too many makes somebody wait, one too few spoils a measurement.
     """
+    visible, order = (variables.get(name) for name in CUDA_VARIABLES)
     if visible is None:
         return list(uuids)
-    found = []
+    found: list[str] = []
     for entry in visible_gpus(visible):
         if entry.isdecimal():
-            matching = list(uuids[int(entry) : int(entry) + 1])
+            matching = list(uuids[int(entry) : int(entry) + 1]) if order == SMI_ORDER else []
         else:
             matching = [uuid for uuid in uuids if uuid.startswith(entry)]
         if not matching:

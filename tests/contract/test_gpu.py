@@ -26,13 +26,17 @@ def test_nothing_else_does(wish: str) -> None:
     [
         ("1", {}, {VISIBLE: "1", ORDER: "PCI_BUS_ID"}),
         ("01", {ORDER: "FASTEST_FIRST"}, {VISIBLE: "1", ORDER: "FASTEST_FIRST"}),
-        ("1", {VISIBLE: "4,6"}, {VISIBLE: "6"}),
-        ("0", {VISIBLE: " GPU-ab , 2"}, {VISIBLE: "GPU-ab"}),
+        ("1", {VISIBLE: "4,6"}, {VISIBLE: "6", ORDER: "PCI_BUS_ID"}),
+        ("1", {VISIBLE: "4,6", ORDER: "FASTEST_FIRST"}, {VISIBLE: "6", ORDER: "FASTEST_FIRST"}),
+        ("0", {VISIBLE: " GPU-ab , 2"}, {VISIBLE: "GPU-ab", ORDER: "PCI_BUS_ID"}),
+        (None, {VISIBLE: "4,6"}, {ORDER: "PCI_BUS_ID"}),
+        (None, {VISIBLE: "4,6", ORDER: "FASTEST_FIRST"}, {ORDER: "FASTEST_FIRST"}),
+        (None, {}, {}),
         ("GPU-ab", {VISIBLE: "4"}, {VISIBLE: "GPU-ab"}),
     ],
 )
 def test_an_index_counts_what_is_visible_and_a_uuid_passes_through(
-    wish: str, environ: dict[str, str], wanted: dict[str, str]
+    wish: str | None, environ: dict[str, str], wanted: dict[str, str]
 ) -> None:
     assert gpu_variables(wish, environ) == wanted
 

@@ -28,7 +28,14 @@ MACHINE = ("GPU-aa", "GPU-bb", "GPU-cc")
     ],
 )
 def test_a_command_leases_what_it_sees_and_in_doubt_everything(visible: str | None, leased: list[str]) -> None:
-    assert visible_uuids(MACHINE, visible) == leased
+    shown = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    assert visible_uuids(MACHINE, {**shown, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == leased
+
+
+@pytest.mark.parametrize("order", [{}, {"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}])
+def test_an_index_that_counts_otherwise_than_nvidia_smi_does_is_no_gpu_that_can_be_told(order: dict[str, str]) -> None:
+    assert visible_uuids(MACHINE, {"CUDA_VISIBLE_DEVICES": "1", **order}) == list(MACHINE)
+    assert visible_uuids(MACHINE, {"CUDA_VISIBLE_DEVICES": "GPU-bb", **order}) == ["GPU-bb"]
 
 
 def test_the_tools_see_the_evaluators_gpu_where_that_is_here() -> None:
@@ -37,9 +44,10 @@ def test_the_tools_see_the_evaluators_gpu_where_that_is_here() -> None:
     def seen(**config: str) -> dict[str, str]:
         return dict(gpus_of_tools(around, RunConfig(task="t", model="m", **config), lambda _: None).variables)  # type: ignore[arg-type]
 
-    assert seen() == {"CUDA_VISIBLE_DEVICES": "4,6"}
-    assert seen(gpu="1") == {"CUDA_VISIBLE_DEVICES": "6"}
-    assert seen(gpu="1", evaluator="ssh host") == {"CUDA_VISIBLE_DEVICES": "4,6"}, "1 counts on that machine"
+    order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert seen() == {"CUDA_VISIBLE_DEVICES": "4,6", **order}
+    assert seen(gpu="1") == {"CUDA_VISIBLE_DEVICES": "6", **order}
+    assert seen(gpu="1", evaluator="ssh host") == {"CUDA_VISIBLE_DEVICES": "4,6", **order}, "1 counts on that machine"
 
 
 def test_only_a_command_that_asks_for_the_gpu_is_told_which(tmp_path: Path) -> None:
