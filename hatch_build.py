@@ -11,12 +11,20 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+WRITTEN = ("__pycache__", "traces/samples/*/scores")
+"""Folders that appear beside the data when it is used: what is included by force is not filtered by .gitignore."""
+
 
 class PackagedData(BuildHookInterface):  # type: ignore[type-arg]
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
+        root = Path(self.root)
         for source, destination in self.config["data"].items():
-            if not (Path(self.root) / source).is_dir():
+            if not (root / source).is_dir():
                 raise FileNotFoundError(f"{source}/ is missing: build the wheel from a whole checkout or sdist")
-            build_data["force_include"][source] = destination
+            for path in sorted((root / source).rglob("*")):
+                folders = path.relative_to(root).parents
+                if path.is_file() and not any(folder.match(each) for folder in folders for each in WRITTEN):
+                    name = path.relative_to(root / source).as_posix()
+                    build_data["force_include"][str(path)] = f"{destination}/{name}"

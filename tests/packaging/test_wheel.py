@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import importlib.util
 import json
 import os
 import re
@@ -61,6 +62,23 @@ def test_it_holds_nothing_else(wheel: Path) -> None:
     data = {"/".join(name.split("/")[2:4]) for name in names if name.startswith("d2k_agent/_data/traces/")}
     assert data <= {"traces/samples", "traces/schema"}
     assert not [name for name in names if name.endswith(".pyc") or "/tests/" in name or "/runs/" in name]
+
+
+def test_what_was_written_beside_the_data_stays_out_of_a_wheel_that_is_built_from_the_checkout(tmp_path: Path) -> None:
+    """No source archive lies between, which leaves out what git ignores."""
+    sources = ("traces/samples/muon/run.json", "traces/samples/muon/candidates/a.py", "tasks/scores/config.json")
+    written = ("traces/samples/muon/scores/20300101.json", "tasks/muon/__pycache__/check.cpython-311.pyc")
+    for name in (*sources, *written):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    config = {"data": {"tasks": "data/tasks", "traces/samples": "data/traces/samples"}}
+    data: dict[str, dict[str, str]] = {"force_include": {}}
+    module.PackagedData(str(tmp_path), config, None, None, str(tmp_path), "wheel").initialize("standard", data)
+    assert data["force_include"] == {str(tmp_path / name): f"data/{name}" for name in sources}
 
 
 def test_it_holds_every_module(unpacked: Path) -> None:
