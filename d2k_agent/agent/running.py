@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langsmith import tracing_context
 
@@ -103,7 +104,8 @@ def _checkpoints(path: Path) -> Iterator[SqliteSaver]:
             # The log is the truth and is synced; a checkpoint only says where in it the machine stands. One that a
             # power cut loses, or that is ahead of the log, is done without: every step finds itself in the log again.
             connection.execute("PRAGMA synchronous=NORMAL")
-            yield SqliteSaver(connection)
+            # A run's folder may be a stranger's, and by default whatever a checkpoint names is imported and called.
+            yield SqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
     except sqlite3.Error as error:
         raise MachineError(
             f"{path} cannot be used ({error}); free some space or correct its permissions, then resume the run (a "

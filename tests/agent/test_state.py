@@ -6,10 +6,12 @@ import dataclasses
 import pathlib
 import sqlite3
 import threading
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import ormsgpack
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
@@ -20,7 +22,7 @@ from d2k_agent.agent.state import State, recursion_limit, require_plain
 from d2k_agent.contract import Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import MachineError
 from d2k_agent.models import ScriptedModel
-from d2k_agent.records import RunFolder, read_trace
+from d2k_agent.records import RunFolder, RunResumed, read_trace
 from d2k_agent.toolbox import HostAnswer
 from tests.agent.scene import HERE, call, drive, hand_in, new_run, reply, scripted, toolbox
 
@@ -145,3 +147,31 @@ def test_a_damaged_checkpoint_is_a_broken_machine(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="may be removed") as problem:
         drive(run, ScriptedModel([]))
     assert str(run.checkpoint) in str(problem.value)
+
+
+def test_a_checkpoint_calls_nothing_and_one_that_is_no_state_is_done_without(tmp_path: Path) -> None:
+    """A run's folder may be a stranger's: what its checkpoint names is not imported."""
+    run = new_run(tmp_path / "r")
+    script = [hand_in("# speedup 2\n"), reply(call("bash", command="a"))]
+    with pytest.raises(KeyboardInterrupt):
+        drive(run, scripted(script), toolbox(run, bash=_ctrl_c))
+    harm = ormsgpack.Ext(0, ormsgpack.packb(("os", "mkdir", str(tmp_path / "harm"))))
+    with closing(sqlite3.connect(run.checkpoint)) as connection, connection:
+        rows = connection.execute("SELECT checkpoint_id, checkpoint FROM checkpoints").fetchall()
+        for name, blob in rows:
+            saved = ormsgpack.unpackb(blob)
+            saved["channel_values"]["turn"] = harm
+            connection.execute(
+                "UPDATE checkpoints SET checkpoint = ? WHERE checkpoint_id = ?", (ormsgpack.packb(saved), name)
+            )
+
+    drive(run, scripted(script))
+
+    trace = read_trace(run.path)
+    assert rows and not (tmp_path / "harm").exists()
+    assert [event.checkpoint for event in trace.events if isinstance(event, RunResumed)] == [False]
+    assert trace.finished is not None and trace.turns == 2
+
+
+def _ctrl_c(arguments: Mapping[str, Any]) -> HostAnswer:
+    raise KeyboardInterrupt
