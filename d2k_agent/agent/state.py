@@ -62,7 +62,7 @@ def require_plain(node: str, update: Mapping[str, Any]) -> None:
 
 
 def rests_on(state: Mapping[str, Any], log_bytes: int) -> bool:
-    """True when a log of `log_bytes` bytes holds all that the state was made from. What is no state rests on nothing."""
+    """True when a log of `log_bytes` bytes holds all that the state was made from, and it is one."""
     whole = state.keys() == State.__annotations__.keys() and isinstance(state["stop"], str | None)
     counters = (value for key, value in state.items() if key != "stop")
     return whole and all(type(value) is int for value in counters) and bool(state["log_bytes"] <= log_bytes)
