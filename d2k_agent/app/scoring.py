@@ -54,6 +54,7 @@ def score_run(
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
     subject = subject_of(run, settings, name, task_name)
+    run.require_own_files()
     folder = run.path / "scores"
     with writing(folder):  # before minutes of measuring
         folder.mkdir(exist_ok=True)

@@ -122,6 +122,7 @@ def resume(
         raise UsageError(_over(run.path.name, trace.finished.stop_reason, name))
     config = trace.run.config
     task = task_of(trace.run, task_name)
+    run.require_own_files()
     require_same_task(trace.run, task)
     _require_same_evaluator(config, settings)
     require_same_server(config, settings)

@@ -79,6 +79,15 @@ class RunFolder:
                 f"reads format {FORMAT}); restore it, or use the version that wrote it"
             ) from None
 
+    def require_own_files(self) -> None:
+        """Raise UsageError where the folder holds a link: what is written into a run stays in it."""
+        for entry in sorted(self.path.iterdir()):
+            if entry.is_symlink():
+                raise UsageError(
+                    f"{entry} is a link, and a run's folder may be a stranger's, so nothing is written through it; put "
+                    "what it leads to in its place, or remove it"
+                )
+
     def drive(self) -> AbstractContextManager[Driver]:
         """Hold the run while driving it. Raises UsageError naming the process that drives it already."""
         return driving(self._lock, self.path)

@@ -17,7 +17,7 @@ from d2k_agent.app.scoring import score_run
 from d2k_agent.app.solving import replay, resume
 from d2k_agent.cli.progress import Progress, SilentScreen
 from d2k_agent.config import Settings
-from d2k_agent.errors import UsageError
+from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.records import RunFolder
 from tests.app.ended_run import ended_run
 from tests.app.test_scoring import around
@@ -137,6 +137,32 @@ def test_the_sandbox_is_given_up_by_the_user_alone(tmp_path: Path) -> None:
     assert_refused(d2k(*words, folder=tmp_path), 2, "resume it with --unsafe-no-sandbox if you trust it")
     assert "began under the isolation" in d2k(*words, "--unsafe-no-sandbox", folder=tmp_path).err, "the next check"
     assert resume_command(run.read_record().config, Path("run")).endswith(" --unsafe-no-sandbox")
+
+
+@pytest.mark.parametrize("name", ["workspace", "events.jsonl", "checkpoint.sqlite", "scores", "driver.lock"])
+def test_nothing_is_written_through_a_link(name: str, tmp_path: Path) -> None:
+    run = ended_run(tmp_path, over=False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "key").write_text("precious")
+    link, there = run.path / name, tmp_path / "mine"
+    if name == "events.jsonl":
+        there = tmp_path / "mine" / "events"
+        link.rename(there)
+    elif name == "driver.lock":
+        there = tmp_path / "mine" / "key"
+    if link.is_dir():
+        link.rmdir()
+    link.unlink(missing_ok=True)
+    link.symlink_to(there)
+    before = {path: path.read_bytes() for path in (tmp_path / "mine").iterdir()}
+    with pytest.raises(UsageError, match=f"{name} is a link"):
+        resume(around(tmp_path), "run", Settings(), quiet(), str(tmp_path / "scaling"))
+    with pytest.raises(UsageError, match=f"{name} is a link"):
+        score_run(around(tmp_path), "run", CPU, lambda _: None, str(tmp_path / "scaling"))
+    if name == "driver.lock":
+        with pytest.raises(MachineError), run.drive():
+            pass
+    assert {path: path.read_bytes() for path in (tmp_path / "mine").iterdir()} == before
 
 
 def test_the_way_on_after_an_interruption_names_what_is_not_taken_from_the_folder(tmp_path: Path) -> None:
