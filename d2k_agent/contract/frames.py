@@ -18,14 +18,28 @@ class FrameError(Exception):
 
 
 class FrameTimeout(FrameError):
-    """The other side did not answer before the deadline."""
+    """The other side did not answer, or did not read, before the deadline."""
 
 
-def write_frame(descriptor: int, kind: bytes, payload: bytes) -> None:
-    """Write one frame whole. Raises BrokenPipeError when the reader is gone."""
-    rest = memoryview(HEADER.pack(kind, len(payload)) + payload)
+def write_frame(descriptor: int, kind: bytes, payload: bytes, deadline: float | None = None) -> None:
+    """Write one frame whole. Raises BrokenPipeError when the reader is gone.
+
+    `deadline` is a time.monotonic() value. Raises FrameTimeout past it.
+    """
+    write_whole(descriptor, HEADER.pack(kind, len(payload)) + payload, deadline)
+
+
+def write_whole(descriptor: int, data: bytes, deadline: float | None = None) -> None:
+    """Write all of `data`, as write_frame writes a frame."""
+    rest = memoryview(data)
     while rest:
-        rest = rest[os.write(descriptor, rest) :]
+        part = rest
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([], [descriptor], [], left)[1]:
+                raise FrameTimeout("it was not read before the deadline")
+            part = rest[: select.PIPE_BUF]  # so much is taken at once where anything is
+        rest = rest[os.write(descriptor, part) :]
 
 
 def read_frame(descriptor: int, max_bytes: int = 1 << 28, deadline: float | None = None) -> tuple[bytes, bytes] | None:

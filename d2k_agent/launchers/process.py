@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from d2k_agent.contract import EvaluatorJob, Verdict
-from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame
+from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame, write_whole
 from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.launchers.archive import build_archive, python_command, sized, trial_command
@@ -33,7 +33,8 @@ class ProcessLauncher:
 
     `environment` is the whole environment of the process that is started: it must hold no key. `prefix` is a command
     that the interpreter's is appended to; `gpu` what the evaluator is to see of the GPUs there (None: all of them);
-    `archive` what is sent (None: the evaluator of this package). A prefix starts in this process's folder.
+    `archive` what is sent (None: the evaluator of this package), `start_s` how long an evaluator may take to read what
+    it is sent and to say its first word. A prefix starts in this process's folder.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class ProcessLauncher:
         prefix: Sequence[str] = (),
         gpu: str | None = None,
         archive: bytes | None = None,
+        start_s: float = _START_S,
     ) -> None:
         if prefix and shlex.quote(python) != python:
             raise UsageError(
@@ -53,6 +55,7 @@ class ProcessLauncher:
         self._environment = dict(environment)
         self._python, self.progress = python, progress
         self._prefix, self._gpu, self._archive = tuple(prefix), gpu, archive
+        self._start_s = start_s
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
 
@@ -84,9 +87,10 @@ class ProcessLauncher:
         process = self._running()
         assert process.stdin is not None and process.stdout is not None
         try:
-            write_frame(process.stdin.fileno(), b"J", json.dumps(to_data(job)).encode())
+            deadline = time.monotonic() + self._start_s
+            write_frame(process.stdin.fileno(), b"J", json.dumps(to_data(job)).encode(), deadline)
             # The evaluator says what it does before each bounded step: silence beyond the longest bound is a hang.
-            deadline = time.monotonic() + _START_S
+            deadline = time.monotonic() + self._start_s
             while frame := read_frame(process.stdout.fileno(), deadline=deadline):
                 kind, payload = frame
                 deadline = time.monotonic() + job.limits.longest_step_s + _GRACE_S
@@ -148,13 +152,16 @@ class ProcessLauncher:
         try:
             with contextlib.suppress(BrokenPipeError):  # it is gone: what it printed says why
                 process.stdin.write(nonce)
-            limit_s = _QUEUE_S if self._prefix else _START_S
+            limit_s = _QUEUE_S if self._prefix else self._start_s
             await_greeting(process.stdout.fileno(), nonce, time.monotonic() + limit_s)
-            rest = memoryview(sized(self._archive or build_archive(Path(__file__).resolve().parent.parent)))
-            while rest:
-                rest = rest[process.stdin.write(rest) or 0 :]
-            write_frame(process.stdin.fileno(), b"S", json.dumps({"gpu": self._gpu}).encode())
+            archive = self._archive or build_archive(Path(__file__).resolve().parent.parent)
+            deadline = time.monotonic() + self._start_s
+            write_whole(process.stdin.fileno(), sized(archive), deadline)
+            write_frame(process.stdin.fileno(), b"S", json.dumps({"gpu": self._gpu}).encode(), deadline)
             return
+        except FrameTimeout:
+            process.kill()
+            noise = b"it answered, and then did not read the evaluator that was sent"
         except NoGreeting as problem:
             noise = problem.noise
             if problem.silent:

@@ -17,12 +17,13 @@ from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.isolation import gpu_devices
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.launchers.archive import BOOTSTRAP, python_command, trial_command
+from d2k_agent.launchers.greeting import GREET
 from tests.evaluator.scaling import HONEST, job
 from tests.launchers.prefixes import like_docker, like_ssh, script, with_terminal
 
 
-def behind(prefix: list[str], **options: str) -> ProcessLauncher:
-    return ProcessLauncher({"PATH": os.environ["PATH"], "SSH_AUTH_SOCK": "/s"}, "python3", prefix=prefix, **options)
+def behind(prefix: list[str]) -> ProcessLauncher:
+    return ProcessLauncher({"PATH": os.environ["PATH"], "SSH_AUTH_SOCK": "/s"}, "python3", prefix=prefix)
 
 
 @pytest.mark.parametrize("prefix", [like_ssh, like_docker])
@@ -98,6 +99,14 @@ def test_a_prefix_with_a_terminal_is_refused_at_once(half_way: bool, tmp_path: P
     began = time.monotonic()
     with pytest.raises(MachineError, match=r"in a terminal, .* leave its option for that out \(-t, -tt, "):
         behind([*with_terminal(), *(pipes if half_way else [])]).launch(job(HONEST))
+    assert time.monotonic() - began < 60
+
+
+def test_an_evaluator_that_answers_and_then_reads_nothing_is_given_up() -> None:
+    stuck = [sys.executable, "-c", f"import sys, time\n{GREET}\ntime.sleep(600)"]
+    began = time.monotonic()
+    with pytest.raises(MachineError, match="it answered, and then did not read the evaluator that was sent"):
+        ProcessLauncher({}, "python3", prefix=stuck, archive=bytes(1 << 20), start_s=1.0).launch(job(HONEST))
     assert time.monotonic() - began < 60
 
 
