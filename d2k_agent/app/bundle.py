@@ -40,6 +40,7 @@ class Subject:
         """Judge and measure the winner as at the end of a run, under a fresh secret seed.
 
         What is compiled is what is measured: the job compiles for the GPU that is there, whatever the winner is for.
+        Where nothing is measured, it compiles for that.
         """
         return EvaluatorJob(
             kind=JobKind.CONFIRM,
@@ -47,6 +48,7 @@ class Subject:
             candidate=self.candidate,
             seed=secrets.token_hex(32),
             target=None,
+            meant_for=self.scored.target,
             device=device,
             unsafe_no_sandbox=unsafe,
             baseline=self.baseline,

@@ -72,7 +72,8 @@ class EvaluatorJob:
     """One candidate, one task, what to do and within which bounds.
 
     `workloads` names registered or smoke labels; empty means all. `target` is the GPU to compile for; None is the one
-    present, else a B200. `seed` is 64 hexadecimal digits from a secret source: it
+    that the candidate runs on, on a CPU the one that it is `meant_for`, else the one present, else a B200.
+    `seed` is 64 hexadecimal digits from a secret source: it
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
     command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
     incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
@@ -93,6 +94,7 @@ class EvaluatorJob:
     baseline: str | None = None
     beat: float | None = None
     trusted: bool = False
+    meant_for: str | None = None
 
     def __post_init__(self) -> None:
         if self.ranks < 1:

@@ -73,7 +73,8 @@ class _Case:
         self._peak_memory_bytes: int | None = None
         self._seconds: dict[str, float] = {}
         self._isolation: str | None = None
-        self._target = job.target or present_target()
+        elsewhere = None if self._device.times else job.meant_for
+        self._target = job.target or elsewhere or present_target()
         self._budget = Budget(job.limits.job_s)
         if job.kind is JobKind.PROFILE and not self._device.times:
             self._notes.append(

@@ -91,3 +91,12 @@ def test_a_score_through_a_prefix_is_kept_in_the_run_and_says_what_that_machine_
     assert score.data["scored"]["sha256"] == score.data["verdict"]["candidate_sha256"]
     assert "nothing was measured on " in score.text and "says nothing about b200" in score.text
     assert told[0] == f"waiting for {prefix}"
+
+
+def test_where_nothing_can_be_measured_the_winner_is_compiled_for_the_target_that_is_named(tmp_path: Path) -> None:
+    ended_run(tmp_path)
+    score = score_run(
+        around(tmp_path), "run", Settings(target="h200", device="cpu"), lambda _: None, str(tmp_path / "scaling")
+    )
+    assert score.verdict.environment.target == "h200"
+    assert "for h200\n" in score.text and "compiles for h200; " in score.text and "b200" not in score.text
