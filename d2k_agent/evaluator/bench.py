@@ -47,10 +47,14 @@ class Bench:
 
     def candidate(self, zygote: Zygote, job: EvaluatorJob, device: str = "cpu", source: str = "") -> CandidateProcess:
         """A confined process for the job's candidate, or for another `source`, not entered yet."""
-        zygotes = (self.interpreting, self.compiling, self.running)
-        keep = [item.pid for item in zygotes if item is not None]
-        keep += [baseline.pid for baseline in self._baselines.values()]
-        return CandidateProcess(zygote, source or job.candidate, job.limits, keep, job.unsafe_no_sandbox, device)
+        return CandidateProcess(
+            zygote, source or job.candidate, job.limits, self._lasting, job.unsafe_no_sandbox, device
+        )
+
+    def _lasting(self) -> list[int]:
+        """The processes that outlive candidates."""
+        zygotes = [item.pid for item in (self.interpreting, self.compiling, self.running) if item is not None]
+        return zygotes + [baseline.pid for baseline in self._baselines.values()]
 
     def baseline(self, job: EvaluatorJob, start: Callable[[], Baseline]) -> Baseline:
         """The job's baseline as it stands ready, started if it does not."""

@@ -255,6 +255,8 @@ class _Case:
         """On a GPU: the late variations, then latencies, in one process."""
         if not self._wanted:
             return None
+        if self._task.mutated:
+            raise TaskFault(f"task {self._task.slug}: this version cannot time run() where it may change its inputs")
         failed: list[Verdict] = []
 
         def late_first(process: CandidateProcess) -> bool:
@@ -278,6 +280,9 @@ class _Case:
         except TaskFault:
             self._bench.forget_baseline(self._job)
             raise
+        except CandidateFault as fault:
+            # The process has seen hidden inputs: what it says in its own words could carry them.
+            raise CandidateFault(fault.status, fault.brief, fault.violations) from fault
         if outcome is None:
             return failed[0]
         return self._take(outcome)

@@ -11,7 +11,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Self
 
 from d2k_agent.contract import Limits, VerdictStatus
@@ -32,10 +32,16 @@ class CandidateProcess:
     """One confined candidate. A context manager: whatever happens inside, every process of it is ended."""
 
     def __init__(
-        self, zygote: Zygote, source: str, limits: Limits, keep: Sequence[int], unsafe: bool, device: str = "cpu"
+        self,
+        zygote: Zygote,
+        source: str,
+        limits: Limits,
+        keep: Callable[[], Collection[int]],
+        unsafe: bool,
+        device: str = "cpu",
     ) -> None:
         self._zygote, self._source, self._limits, self._device = zygote, source, limits, device
-        self._keep, self._unsafe = tuple(keep), unsafe
+        self._keep, self._unsafe = keep, unsafe
         self.scratch = ""
         self.path = ""
 
@@ -65,7 +71,7 @@ class CandidateProcess:
 
     def kill(self) -> None:
         """End the process and all that it started, at once."""
-        end_descendants(os.getpid(), keep=self._keep)
+        end_descendants(os.getpid(), keep=self._keep())
 
     def load(self) -> str:
         """Let the process confine itself and import solution.py; how it was confined. Raises as answer() does."""

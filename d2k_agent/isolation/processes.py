@@ -68,7 +68,17 @@ def _living_parent(process: Path) -> int | None:
         state, parent = (process / "stat").read_bytes().rpartition(b")")[2].split()[:2]
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if state in (b"Z", b"X") else int(parent)
+    if state in (b"Z", b"X") and not _has_threads(process):
+        return None
+    return int(parent)
+
+
+def _has_threads(process: Path) -> bool:
+    """True where threads live on although the first one has ended, which makes the process look like a zombie."""
+    try:
+        return len(os.listdir(process / "task")) > 1
+    except OSError:
+        return False
 
 
 def _signal_all(processes: Collection[int], number: signal.Signals) -> None:

@@ -36,19 +36,23 @@ def measured(mean_ms: float, calls: int = 100, **more: float) -> Measurement:
     ],
 )
 def test_sets_are_enough_to_leave_the_cache_and_few_enough_to_fit(footprint: int, sets: int) -> None:
-    assert policy.sets_for(footprint, 50 * MIB, 4096) == sets
+    assert policy.sets_for(footprint, 50 * MIB, 4096, footprint) == sets
+
+
+def test_small_blocks_take_whole_granules_of_the_device() -> None:
+    assert policy.sets_for(1024, 50 * MIB, 4096, 4 * MIB) == 1024
 
 
 @pytest.mark.parametrize("sets", [1, 24, 100, 4096])
 def test_a_graph_visits_each_set_equally_often(sets: int) -> None:
-    calls = policy.graph_calls(sets)
+    calls = policy.graph_calls(2000, sets)
     assert calls % sets == 0
     assert calls >= min(sets, 1900)
 
 
 def test_an_audited_step_is_long_enough_to_hide_its_ends() -> None:
-    assert policy.calls_a_step(0.006) * 0.006 >= policy.LEAST_STEP_MS
-    assert policy.calls_a_step(100.0) == 1
+    assert policy.calls_a_step(0.006, 50.0) * 0.006 >= 50.0
+    assert policy.calls_a_step(100.0, 50.0) == 1
 
 
 def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:
@@ -95,7 +99,7 @@ def test_the_page_tells_the_other_side_and_a_dead_one_is_noticed() -> None:
 
 def test_two_measurements_are_one_over_all_their_calls() -> None:
     both = together(measured(1.0, 100, audit_ms=1.1, sm_mhz=1980.0), measured(2.0, 300, sm_mhz=1380.0))
-    assert both.mean_ms == pytest.approx(1.75)
+    assert both.mean_ms == pytest.approx(1.5), "the second one made three times the calls, and counts as much"
     assert both.calls == 400
     assert both.batches == 4
     assert both.audit_ms == 1.1

@@ -74,15 +74,74 @@ WRITES_ITS_INPUT = (
     KERNEL
     + """
 calls = 0
+before = {}
 
 
 def run(x, factor):
     global calls
     calls += 1
+    key = x.data_ptr()
+    if key in before and float(x[0]) == 77.0:
+        x[0] = before[key]
     y = scaled(x, factor)
-    if calls > 20:
-        x[0] += 1
+    if calls > 5:
+        before[key] = float(x[0])
+        x[0] = 77.0
     return y
+"""
+)
+FAST_IN_THE_SECOND_ROUND = (
+    KERNEL
+    + """
+rounds = 0
+last = None
+kept = {}
+seen = {}
+
+
+def run(x, factor):
+    global rounds, last
+    key = x.data_ptr()
+    if rounds <= 3 or key not in kept:
+        rounds += 1
+        kept[key], seen[key] = scaled(x, factor), x[0].clone()
+        return kept[key]
+    if not torch.equal(x[0], seen[key]) or not torch.equal(kept[key][0], seen[key] * factor):
+        kept[key], seen[key] = scaled(x, factor), x[0].clone()
+    return kept[key]
+"""
+)
+FAST_BUT_IN_THE_LAST_ROUND = (
+    KERNEL
+    + """
+calls = 0
+
+
+def run(x, factor):
+    global calls
+    calls += 1
+    if calls > 2 and (calls - 3) % 16 < 12:  # a graph has 16 calls over 4 sets: its last round is done properly
+        return torch.empty_like(x)
+    return scaled(x, factor)
+"""
+)
+REMEMBERS_BY_SET = (
+    KERNEL
+    + """
+calls = 0
+kept = {}
+seen = {}
+
+
+def run(x, factor):
+    global calls
+    calls += 1
+    key = x.data_ptr()
+    if calls <= 2:
+        return scaled(x, factor)
+    if key not in kept or not torch.equal(x[0], seen[key]) or not torch.equal(kept[key][0], seen[key] * factor):
+        kept[key], seen[key] = scaled(x, factor), x[0].clone()
+    return kept[key]
 """
 )
 ENDS = (
@@ -104,12 +163,16 @@ def run(x, factor):
 
 
 def timed(
-    sources: dict[str, str | list[str]], baseline: str | None = None, beat: float | None = None
+    sources: dict[str, str | list[str]],
+    baseline: str | None = None,
+    beat: float | None = None,
+    n: int = 2000,
+    graph: bool = False,
 ) -> dict[str, Any]:
     texts = {name: [source] if isinstance(source, str) else source for name, source in sources.items()}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.timed_on_cpu"],
-        input=json.dumps({"baseline": baseline, "beat": beat, "sources": texts}),
+        input=json.dumps({"baseline": baseline, "beat": beat, "sources": texts, "n": n, "graph": graph}),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -134,7 +197,7 @@ def test_claim_outside_clock_and_audit_agree_on_an_honest_source(honest: dict[st
     assert clocks["audit_ms"] < 4 * clocks["mean_ms"]
     assert clocks["calls"] > 10
     assert clocks["batches"] == 4, "two rounds of two segments: A B B A"
-    assert clocks["policy"] == "test_batch"
+    assert clocks["policy"] == "test"
     assert clocks["device_ms"] is None
     assert result["rel_norm"] == 0
 
@@ -195,11 +258,43 @@ def test_work_left_out_when_calls_follow_quickly_is_a_wrong_answer(caught: dict[
 def test_an_input_that_timed_calls_change_is_noticed(caught: dict[str, Any]) -> None:
     (result,) = caught["writes"]["results"]
     assert result["status"] == "incorrect"
+    assert {check["gate"] for check in result["checks"] if not check["passed"]} == {"mutation"}
 
 
 def test_leaving_in_the_middle_of_a_batch_is_this_sources_end(caught: dict[str, Any]) -> None:
     assert caught["ends"]["fault"] == "ended_early"
     assert caught["after"]["results"][0]["status"] == "passed", "the next one is timed as ever"
+
+
+def test_contents_remembered_in_later_calls_are_of_no_use_in_the_audit() -> None:
+    answer = timed({"later": FAST_IN_THE_SECOND_ROUND}, n=20000)["later"]
+    assert [item["check"] for item in answer["violations"]] == ["timing.audit"]
+
+
+@pytest.fixture(scope="module")
+def graphs() -> dict[str, Any]:
+    sources: dict[str, str | list[str]] = {
+        "honest": HONEST,
+        "last": FAST_BUT_IN_THE_LAST_ROUND,
+        "set": REMEMBERS_BY_SET,
+    }
+    return timed(sources, graph=True)
+
+
+def test_an_honest_source_is_timed_in_graphs(graphs: dict[str, Any]) -> None:
+    (result,) = graphs["honest"]["results"]
+    assert result["status"] == "passed", graphs["honest"]
+    assert result["measurement"]["hot_ms"] is not None
+    assert result["measurement"]["sets"] == 4
+
+
+def test_any_round_of_a_graph_may_be_the_one_that_is_compared(graphs: dict[str, Any]) -> None:
+    (result,) = graphs["last"]["results"]
+    assert result["status"] == "incorrect"
+
+
+def test_contents_remembered_set_by_set_are_of_no_use_where_all_are_new(graphs: dict[str, Any]) -> None:
+    assert [item["check"] for item in graphs["set"]["violations"]] == ["timing.audit"]
 
 
 def test_a_broken_baseline_is_the_tasks_fault() -> None:

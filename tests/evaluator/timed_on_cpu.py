@@ -2,7 +2,7 @@
 
 A program of its own, since it forks zygotes. The CPU device measures nothing for users; here it shows that whatever is
 timed is checked, without a GPU. stdin: {"baseline": source or null, "beat": number or null, "sources": {name:
-[the source of the first process, of the next, ...]}}.
+[the source of the first process, of the next, ...]}, "n": elements, "graph": true or false}.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     from d2k_agent.evaluator.faults import CandidateFault, TaskFault
     from d2k_agent.evaluator.process import CandidateProcess
     from d2k_agent.evaluator.task import LoadedTask
-    from d2k_agent.evaluator.timing.policy import EVENTS_BATCH
+    from d2k_agent.evaluator.timing.policy import EVENTS_BATCH, GRAPH_ROTATING
     from d2k_agent.evaluator.timing.results import failure_of, results_of
     from d2k_agent.evaluator.timing.session import Baseline, Comparison, Setting
     from tests.evaluator.scaling import task
@@ -41,17 +41,26 @@ def main() -> None:
     class TimedCpu(CpuDevice):
         times = True
 
-    loaded = LoadedTask(task(n=2000))
+    loaded = LoadedTask(task(n=asked["n"]))
     # Seconds that a test has, and tolerances for a machine that has other work to do.
     loaded.timing = dataclasses.replace(
-        EVENTS_BATCH, id="test_batch", warm_s=0.1, segment_s=0.6, wall=0.3, audit=3.0, noise=2.0
+        GRAPH_ROTATING if asked["graph"] else EVENTS_BATCH,
+        id="test",
+        warm_s=0.1,
+        segments=2,
+        segment_s=0.6,
+        graph_calls=16,
+        step_ms=10.0,
+        wall=0.3,
+        audit=3.0,
+        noise=2.0,
     )
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     setting = Setting(loaded, TimedCpu(), loaded.registered, "5e" * 32, limits, lambda _: None)
     alive = [interpreting.pid]
 
     def start(source: str) -> CandidateProcess:
-        return CandidateProcess(interpreting, source, limits, alive, unsafe=False)
+        return CandidateProcess(interpreting, source, limits, lambda: alive, unsafe=False)
 
     def starts(texts: list[str]) -> Callable[[], CandidateProcess]:
         """A process of the first text, then of the next, the last one again and again."""

@@ -39,6 +39,19 @@ class Calls:
         self._process.order({"do": "attach", "sets": shared}, descriptors)
         self._process.answer(b"A", self._limits.import_s, "attaching inputs")
 
+    def detach(self, failed: bool) -> None:
+        """Take all sets back, since memory that a process has attached must not be freed.
+
+        A process that does not let go, or that has `failed` before, is ended.
+        """
+        try:
+            if not failed:
+                self.attach([])
+        except CandidateFault:
+            failed = True
+        if failed:
+            self._process.kill()
+
     def warm_up(self, device: Device, label: str) -> None:
         """On a GPU: one call that nobody looks at. Kernels are compiled and tuned in it, with whatever that takes."""
         if device.times:

@@ -92,6 +92,7 @@ class SeriesRunner:
     def run(self, series: Series) -> WorkloadResult:
         """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""
         lent: Lent | None = None
+        failed = False
         worst: dict[tuple[str, str], Check] = {}
         try:
             for call in range(series.calls):
@@ -104,6 +105,7 @@ class SeriesRunner:
                     self._calls.warm_up(self._device, series.label)
                 else:
                     lent.refresh(arguments)
+                    self._device.settle()
                 limit_s = self._limits.late_call_s if series.late else self._limits.call_s
                 with self._budget.spending(limit_s) as left_s:
                     checks = self._calls.checked(series.label, series.workload, lent, expected, left_s)
@@ -112,6 +114,7 @@ class SeriesRunner:
                 if not all(check.passed for check in checks):
                     return _result(series, VerdictStatus.INCORRECT, worst, call)
         except CandidateFault as fault:
+            failed = True
             if fault.violations:
                 raise
             # What an exception says of a hidden input is not for the candidate's author to read.
@@ -120,6 +123,7 @@ class SeriesRunner:
             return WorkloadResult(series.label, fault.status, tuple(checks), registered=False, message=message)
         finally:
             if lent is not None:
+                self._calls.detach(failed)
                 lent.close()
         return _result(series, VerdictStatus.UNTIMED, worst, series.calls - 1)
 

@@ -29,7 +29,8 @@ class Device(Protocol):
     """A place where candidates run.
 
     `name` is cpu or cuda, `times` says whether latencies are measured there, `uuid` names the GPU (None: it is none).
-    `l2_bytes` is the size of its last cache, `most_sets` bounds the sets that can be lent at a time.
+    `l2_bytes` is the size of its last cache, `most_sets` bounds the sets that can be lent at a time, and a block takes
+    whole `granule_bytes`.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Device(Protocol):
     uuid: str | None
     l2_bytes: int
     most_sets: int
+    granule_bytes: int
 
     def describe(self) -> str:
         """The device in words, for the verdict's environment."""

@@ -42,6 +42,7 @@ class CpuDevice:
     times = False
     uuid: str | None = None
     l2_bytes = 0
+    granule_bytes = 1
     most_sets = 4  # two descriptors each, and a message carries eight
 
     def describe(self) -> str:

@@ -13,12 +13,15 @@ from d2k_agent.evaluator.devices.lending import Lent
 from d2k_agent.evaluator.devices.nvml import Gpu, Load
 from d2k_agent.evaluator.layout import TensorHeader
 
+GRANULE_BYTES = 2 << 20
+"""The driver cuts smaller blocks from a larger one, and what is lent is the larger one: whole granules stand alone."""
+
 
 class GpuMemory:
     """A block of its own from the driver: sharing it shares nothing beside it."""
 
     def __init__(self, name: str, size: int) -> None:
-        self._pointer, self._size = _reserve(size), size
+        self._pointer, self._size = _reserve(-(-size // GRANULE_BYTES) * GRANULE_BYTES), size
         self.contents = driver.as_tensor(self._pointer, size)
 
     def share(self) -> tuple[dict[str, Any], list[int]]:
@@ -46,6 +49,7 @@ class CudaDevice:
     name = "cuda"
     times = True
     most_sets = 4096
+    granule_bytes = GRANULE_BYTES
 
     def __init__(self) -> None:
         torch.zeros(1, device="cuda")  # makes the context current, in which driver.py allocates

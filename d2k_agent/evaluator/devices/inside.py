@@ -124,14 +124,14 @@ class InsideCuda:
         """The meter, with the allocator's own peak where that is higher."""
         torch.use_deterministic_algorithms(True, warn_only=True)
         torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
         meter = CallMeter()
         try:
             with meter:
                 yield meter
         finally:
             torch.use_deterministic_algorithms(False)
-        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated() - before)
+        # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
+        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated())
 
 
 class _Moment:

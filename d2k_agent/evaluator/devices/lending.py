@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.layout import TensorHeader
 
 if TYPE_CHECKING:
@@ -46,8 +47,14 @@ class Lent:
     def refresh(self, arguments: Sequence[Any]) -> None:
         """Copy new contents into the same addresses, keep the arguments to compare with, and poison the answers.
 
-        The caller must not change the arguments' tensors afterwards.
+        The caller must not change the arguments' tensors afterwards. Raises TaskFault where anything but the contents
+        of tensors differs from the first arguments.
         """
+        if layout.describe_arguments(list(arguments)) != self._described:
+            raise TaskFault(
+                "draws of one workload differ in more than the contents of tensors: numbers and shapes are "
+                "the workload's, so take them from its parameters and not from the seed"
+            )
         self.arguments = list(arguments)
         self._pristine = [value.detach() for value in arguments if isinstance(value, torch.Tensor)]
         for place, tensor in zip(self._views(), self._pristine, strict=True):

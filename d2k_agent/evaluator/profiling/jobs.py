@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from d2k_agent.contract import EvaluatorJob, Profile, WorkloadResult
+from d2k_agent.contract import EvaluatorJob, Profile, VerdictStatus, Violation, WorkloadResult
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling.session import device_clock_ms, profile_candidate
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
-MOST_SURPLUS = 0.2
-"""The profiler runs kernels one by one with a cold cache: it may see this fraction more than the claim."""
+MOST_SURPLUS, SURPLUS_MS = 0.5, 0.02
+"""The profiler runs kernels one by one, caches cold: it may see this fraction and this much more than the claim."""
 
 
 def profile_of(job: EvaluatorJob, workload: dict[str, Any]) -> Profile:
@@ -24,9 +24,10 @@ def profile_of(job: EvaluatorJob, workload: dict[str, Any]) -> Profile:
 def with_device_clock(
     job: EvaluatorJob, results: Sequence[WorkloadResult], workloads: Sequence[dict[str, Any]]
 ) -> tuple[list[WorkloadResult], list[str]]:
-    """The results with the profiler's clock beside the others, and notes on what it did not see or saw beyond them.
+    """The results with the profiler's clock beside the others, and notes on what it did not see.
 
-    A candidate is not blamed for failing under the profiler: it passed without.
+    A candidate is not blamed for failing under the profiler: it passed without. Raises CandidateFault where one call
+    does far more work than was timed.
     """
     by_label = {workload["label"]: workload for workload in workloads}
     clocked, notes = [], []
@@ -39,11 +40,12 @@ def with_device_clock(
         except (ProfileUnavailable, CandidateFault) as problem:
             notes.append(f"no device clock for {result.label}: {problem}")
         assert result.measurement is not None
-        if device_ms is not None and device_ms > result.measurement.mean_ms * (1 + MOST_SURPLUS):
-            notes.append(
-                f"{result.label}: the kernels of one call take {device_ms:.6g} ms by the profiler's clock, more than "
-                f"the {result.measurement.mean_ms:.6g} ms that were measured; look at what run() launches"
+        if device_ms is not None and device_ms > result.measurement.mean_ms * (1 + MOST_SURPLUS) + SURPLUS_MS:
+            told = (
+                f"{result.label}: the kernels of one call take {device_ms:.6g} ms by the profiler's clock, far more "
+                f"than the {result.measurement.mean_ms:.6g} ms claimed: what is timed must be the whole work of run()"
             )
+            raise CandidateFault(VerdictStatus.RULE_VIOLATION, told, (Violation("timing.device", told),))
         clocked.append(replace(result, measurement=replace(result.measurement, device_ms=device_ms)))
     return clocked, notes
 

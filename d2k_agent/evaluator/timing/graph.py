@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 class _KernelNodeParams(ctypes.Structure):
-    """CUDA_KERNEL_NODE_PARAMS_v2; only `function` and `kernel` are read."""
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
 
     _fields_ = [
         ("function", ctypes.c_void_p),
@@ -30,10 +30,15 @@ class _KernelNodeParams(ctypes.Structure):
 
 
 class CallGraph:
-    """`calls` calls of run() over the sets in turn, captured once. `outputs` are those of each set's last call."""
+    """`calls` calls of run() over the sets in turn, captured once.
 
-    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int) -> None:
+    `outputs` are those of each set in round `keep`, which nobody but the supervisor chose.
+    """
+
+    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int) -> None:
         self.calls = calls
+        # Those of the round before live as well: calls rotate over allocations as over inputs.
+        self._latest: dict[int, tuple[torch.Tensor, ...]] = {}
         self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
         one = _graph()
         with torch.cuda.graph(one):
@@ -42,8 +47,9 @@ class CallGraph:
         with torch.cuda.graph(self._graph):
             for number in range(calls):
                 index = number % len(sets)
-                # The outputs of the round before live until then: calls rotate over allocations as over inputs.
-                self.outputs[index] = outputs_of(run(*sets[index].arguments))
+                self._latest[index] = outputs_of(run(*sets[index].arguments))
+                if number // len(sets) == keep:
+                    self.outputs[index] = self._latest[index]
         of_one, of_all = kernel_names(one), kernel_names(self._graph)
         self.foreign = difference(of_one, of_all, calls)
         if not of_one:
@@ -53,6 +59,25 @@ class CallGraph:
     def replay(self) -> None:
         """Run all calls once more, on the current stream."""
         self._graph.replay()
+
+
+class RepeatedCalls:
+    """The same on a CPU, which has no graphs: replay() makes the calls anew. It shows what a supervisor would see."""
+
+    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int) -> None:
+        self._run, self._sets, self._keep = run, sets, keep
+        self.calls = calls
+        self.foreign: tuple[str, ...] = ()
+        self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
+        self.replay()
+
+    def replay(self) -> None:
+        """Make all calls once more."""
+        for number in range(self.calls):
+            index = number % len(self._sets)
+            outputs = outputs_of(self._run(*self._sets[index].arguments))
+            if number // len(self._sets) == self._keep:
+                self.outputs[index] = outputs
 
 
 def difference(of_one: Sequence[str], of_all: Sequence[str], calls: int) -> tuple[str, ...]:
@@ -65,7 +90,7 @@ def difference(of_one: Sequence[str], of_all: Sequence[str], calls: int) -> tupl
 
 
 def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
-    """Names of the kernels of a captured graph, one a launch, in no order."""
+    """The kernels of a captured graph, one a launch, in no order: name, grid, block, bytes of shared memory."""
     handle = ctypes.c_void_p(graph.raw_cuda_graph())
     count = ctypes.c_size_t()
     driver.call("cuGraphGetNodes", handle, None, ctypes.byref(count))
@@ -89,7 +114,8 @@ def _name_of(node: int) -> str:
         driver.call("cuFuncGetName", ctypes.byref(name), ctypes.c_void_p(parameters.function))
     else:
         driver.call("cuKernelGetName", ctypes.byref(name), ctypes.c_void_p(parameters.kernel))
-    return (name.value or b"").decode("utf-8", "replace")
+    shape = [getattr(parameters, field) for field in ("gx", "gy", "gz", "bx", "by", "bz", "shared")]
+    return f"{(name.value or b'').decode('utf-8', 'replace')} {shape}"
 
 
 def _graph() -> torch.cuda.CUDAGraph:

@@ -31,6 +31,8 @@ from d2k_agent.evaluator.timing.timed import CLAIM
 VERIFIED_SETS = 3
 """Sets whose outputs are compared after a segment; which ones, nobody can know before."""
 HOT_SEGMENTS = 3
+MOST_LAG_S = 0.003
+"""An answer comes this soon after the word on the page that a step is done."""
 TRY_MS = 10.0
 """Replays that last this long tell how many a segment needs."""
 
@@ -101,11 +103,8 @@ class WorkloadTimer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._calls.attach([])
-        except CandidateFault:
-            self._process.kill()  # memory that a process has attached must not be freed
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._calls.detach(failed=kind is not None and kind is not WrongAnswer)
         for lent in self._sets:
             lent.close()
         self._page.close()
@@ -130,8 +129,11 @@ class WorkloadTimer:
             headers = self._task.headers[self._label] = [layout.header_of(tensor) for tensor in expected]
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
         footprint = sum(tensor.nbytes for tensor in tensors) + sum(header.nbytes for header in headers)
+        reserved = sum(tensor.nbytes for tensor in tensors), sum(header.nbytes for header in headers)
+        reserved_bytes = sum(-(-size // self._device.granule_bytes) * self._device.granule_bytes for size in reserved)
         self._sets.append(self._device.lend(arguments, headers))
-        for _ in range(rules.sets_for(footprint, self._device.l2_bytes, self._device.most_sets) - 1):
+        sets = rules.sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
+        for _ in range(sets - 1):
             self._sets.append(self._device.lend(self._draw(), headers))
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
@@ -144,7 +146,7 @@ class WorkloadTimer:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
         self._loads.clear()
         hot_ms = self._hot() if self._policy.graph and audited else None
-        suspicions = self._captured(len(self._sets)) if self._policy.graph else {}
+        suspicions = self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
         self._progress(f"timing {self._label}")
         self._segment(self._policy.warm_s)
         segments = []
@@ -160,12 +162,8 @@ class WorkloadTimer:
         audit_ms = None
         if audited:
             self._progress(f"auditing {self._label}")
-            audit_ms, slack_ms = self._audit(mean_ms)
-            if audit_ms > mean_ms * (1 + self._policy.audit) + slack_ms:
-                suspicions["timing.audit"] = (
-                    f"timed work differs from audited work on {self._label}: {audit_ms:.6g} ms a call when every step "
-                    f"is checked, {mean_ms:.6g} ms claimed"
-                )
+            audit_ms, suspicious = self._audited(mean_ms)
+            suspicions |= suspicious
         each = [segment.mean_ms for segment in segments]
         measurement = Measurement(
             mean_ms=mean_ms,
@@ -242,15 +240,21 @@ class WorkloadTimer:
         self._loads.append(self._device.load())
         return Segment(*self._claim(payload), wall_ms)
 
-    def _captured(self, sets: int) -> dict[str, str]:
-        told = self._ask({"do": "capture", "calls": rules.graph_calls(sets), "sets": sets}, b"A")
+    @property
+    def _graph_calls(self) -> int:
+        return rules.graph_calls(self._policy.graph_calls, len(self._sets))
+
+    def _captured(self, sets: int, calls: int) -> dict[str, str]:
+        """Have a graph captured; outputs of a round are kept that nobody can know before."""
+        keep = secrets.randbelow(calls // sets)
+        told = self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
         self._replays_a_s = None
         text = told.decode("utf-8", "replace")[:400].replace("\n", "; ")
         return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {text}"} if text else {}
 
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
-        self._captured(1)
+        self._captured(1, self._policy.graph_calls)
         self._segment(self._policy.warm_s)
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
@@ -263,7 +267,8 @@ class WorkloadTimer:
             for lent in self._sets:
                 lent.withdraw()
             self._device.settle()
-        visited = min(calls, len(self._sets))
+        # A graph keeps the outputs of one round of its own; else those of the last calls are there.
+        visited = len(self._sets) if self._policy.graph else min(calls, len(self._sets))
         for back in self._choose(visited, VERIFIED_SETS):
             index = (calls - 1 - back) % len(self._sets)
             lent = self._sets[index]
@@ -272,20 +277,36 @@ class WorkloadTimer:
             for lent in self._sets:
                 lent.refresh(lent.arguments)
 
-    def _audit(self, mean_ms: float) -> tuple[float, float]:
-        """Median milliseconds a call over steps in lockstep, and what a step's round trip may add to a call."""
-        calls = rules.calls_a_step(mean_ms)
+    def _audited(self, mean_ms: float) -> tuple[float, dict[str, str]]:
+        """Median milliseconds a call over steps in lockstep, and a suspicion where they are slower than the claim."""
+        calls = rules.calls_a_step(mean_ms, self._policy.step_ms)
         if self._policy.graph:
-            a_graph = rules.graph_calls(len(self._sets))
-            calls = -(-calls // a_graph) * a_graph
-        verified = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS))
+            calls = -(-calls // self._graph_calls) * self._graph_calls
+        audit_ms = self._lockstep(calls, rules.AUDIT_STEPS, VERIFIED_SETS * 3)
+        if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
+            return audit_ms, self._differs(audit_ms, mean_ms)
+        if self._policy.graph:
+            sets = len(self._sets)
+            self._captured(sets, sets)
+            fresh_ms = self._lockstep(sets, rules.FRESH_STEPS, sets)
+            if fresh_ms > mean_ms * (1 + max(rules.FRESH_SLOWER, self._policy.audit)) + rules.FRESH_STEP_MS / sets:
+                return audit_ms, self._differs(fresh_ms, mean_ms)
+        return audit_ms, {}
+
+    def _differs(self, audit_ms: float, mean_ms: float) -> dict[str, str]:
+        told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
+        return {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
+
+    def _lockstep(self, calls: int, steps: int, refreshed: int) -> float:
+        """Median milliseconds a call over steps of that many, contents of `refreshed` sets new before each."""
+        verified = set(self._choose(steps, VERIFIED_SETS))
         each = []
-        for step in range(rules.AUDIT_STEPS):
-            self._refresh()
+        for step in range(steps):
+            self._refresh(refreshed)
             each.append(self._step_ms(calls) / calls)
             if step in verified:
                 self._verify(calls, inspect=False)
-        return statistics.median(each), rules.AUDIT_STEP_MS / calls
+        return statistics.median(each)
 
     def _step_ms(self, calls: int) -> float:
         """Milliseconds from telling the process to begin to its word that all is done."""
@@ -296,8 +317,11 @@ class WorkloadTimer:
         began = time.perf_counter()
         self._page[GO] = self._steps
         self._page.wait(DONE, self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
-        wall_ms = 1e3 * (time.perf_counter() - began)
+        done = time.perf_counter()
         self._claim(self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}"))
+        answered = time.perf_counter()
+        # The answer follows the word at once, or the word was not true.
+        wall_ms = 1e3 * ((done if answered - done < MOST_LAG_S else answered) - began)
         self.seconds["timed"] += wall_ms / 1e3
         return wall_ms
 

@@ -8,7 +8,6 @@ from typing import Any
 
 LEAST_SETS = 24
 MOST_SET_BYTES = 4 << 30
-GRAPH_CALLS = 2000
 
 
 @dataclass(frozen=True)
@@ -19,6 +18,8 @@ class TimingPolicy:
     graph       calls are captured into a CUDA graph and replayed; else they are launched from Python, two ahead
     warm_s      timed work that is thrown away first, while clocks settle
     segments    pieces that are timed from inside and from outside, `segment_s` seconds each at least
+    graph_calls calls in a graph, about: each set is visited equally often
+    step_ms     an audited step lasts this many milliseconds or more, so that what its ends cost is lost in it
     wall        a claim may fall short of the outside clock by this fraction in its best segment
     audit       audited steps may be slower than the claim by this fraction, and by AUDIT_STEP_MS a step
     noise       segments that differ by more than this fraction are measured again, then reported as noisy
@@ -29,6 +30,8 @@ class TimingPolicy:
     warm_s: float
     segments: int
     segment_s: float
+    graph_calls: int = 2000
+    step_ms: float = 50.0
     wall: float = 0.01
     audit: float = 0.03
     noise: float = 0.03
@@ -46,7 +49,9 @@ POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 
 AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
-LEAST_STEP_MS = 20.0
+FRESH_STEPS, FRESH_SLOWER, FRESH_STEP_MS = 5, 0.2, 0.1
+"""Steps of a graph with one call a set, contents of all sets new: what is remembered from call to call is of no use.
+They are short, so they may be slower than the claim by the fraction plus this much a step."""
 
 
 def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
@@ -58,21 +63,23 @@ def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
     return POLICIES[mode]
 
 
-def sets_for(footprint_bytes: int, l2_bytes: int, most: int) -> int:
+def sets_for(footprint_bytes: int, l2_bytes: int, most: int, reserved_bytes: int) -> int:
     """How many sets of inputs and outputs calls rotate over, given one set's bytes, the L2 cache's, and the most.
+
+    `reserved_bytes` are those that one set takes, with what the device adds.
 
     Twice the cache is touched between two visits of a set, and at least 24 allocations average out where memory lies;
     large sets are as many as fit into 4 GiB, at least one.
     """
     wanted = max(LEAST_SETS, math.ceil(2 * l2_bytes / max(1, footprint_bytes)))
-    return max(1, min(wanted, most, MOST_SET_BYTES // max(1, footprint_bytes)))
+    return max(1, min(wanted, most, MOST_SET_BYTES // max(1, reserved_bytes)))
 
 
-def graph_calls(sets: int) -> int:
-    """Calls in a graph: about 2,000, each set visited equally often."""
-    return sets * max(1, round(GRAPH_CALLS / sets))
+def graph_calls(about: int, sets: int) -> int:
+    """Calls in a graph: about that many, each set visited equally often."""
+    return sets * max(1, round(about / sets))
 
 
-def calls_a_step(mean_ms: float) -> int:
-    """Calls in one audited step, so that it lasts 20 ms or more: what a step's begin and end cost is lost in it."""
-    return max(1, math.ceil(LEAST_STEP_MS / mean_ms))
+def calls_a_step(mean_ms: float, step_ms: float) -> int:
+    """Calls in one audited step, so that it lasts `step_ms` or more."""
+    return max(1, math.ceil(step_ms / mean_ms))

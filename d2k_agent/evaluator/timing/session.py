@@ -46,6 +46,12 @@ class Outcome:
         """False where the baseline moved too much for a speedup to mean anything."""
         return self.drift is None or self.drift <= MOST_DRIFT
 
+    def is_noisy(self, label: str, how: str) -> bool:
+        """Note that a workload did not settle; False."""
+        self.failed = self.noisy = label
+        self.notes.append(f"{label}: {how}")
+        return False
+
     def speedup(self, label: str) -> float | None:
         """The baseline's latency over the candidate's; None where there is none or it is void."""
         if label not in self.baseline or not self.ratios_hold:
@@ -89,9 +95,11 @@ class Baseline:
         process = start().__enter__()
         try:
             process.load()
-        except CandidateFault as fault:
+        except BaseException as problem:
             process.__exit__()
-            raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
+            if isinstance(problem, CandidateFault):
+                raise TaskFault(f"task {setting.task.slug}: baseline.py: {problem.message}") from problem
+            raise
         return cls(process)
 
     @property
@@ -109,9 +117,15 @@ class Baseline:
             for workload in setting.workloads:
                 with setting.timer(self._process, workload, "baseline", trusted=True) as timer:
                     timer.prepare(checked=workload["label"] not in self.latest)
-                    self.latest[workload["label"]] = timer.measure(audited=False).measurement
+                    timed = timer.measure(audited=False)
+                    if timed.spread > setting.task.timing.noise:
+                        timed = timer.measure(audited=False)
+                    self.latest[workload["label"]] = timed.measurement
                     _add(seconds, timer.seconds)
         except CandidateFault as fault:
+            if fault.status in (VerdictStatus.OUT_OF_MEMORY, VerdictStatus.TIMED_OUT):
+                told = f"the baseline could not be timed ({fault.message}); end what else uses the GPU, then try again"
+                raise OSError(told) from fault
             raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
         except WrongAnswer as wrong:
             failed = next(check for check in wrong.checks if not check.passed)
@@ -203,30 +217,36 @@ class Comparison:
     def _time(self, running: _Running, workload: dict[str, Any], outcome: Outcome, again: bool = False) -> bool:
         """Time one workload, `again` to add to what is known; what is suspicious must repeat in a fresh process."""
         label = workload["label"]
-        timed = self._attempt(running.process, workload, outcome, "again" if again else "candidate", audited=not again)
+        timed = self._attempt(running.process, workload, outcome, "again" if again else "candidate")
         if timed is not None and timed.suspicions:
             running.renew()
-            first, timed = timed, self._attempt(running.process, workload, outcome, f"suspicion {again}", audited=True)
+            first, timed = timed, self._attempt(running.process, workload, outcome, f"suspicion {again}")
             if timed is not None:
-                _repeated(first.suspicions, timed.suspicions)
+                _repeated(timed.suspicions)
                 outcome.notes.append(f"{label} was timed again: {'; '.join(first.suspicions.values())}")
         if timed is None:
             return False
         known = outcome.measured.get(label) if again else None
-        outcome.measured[label] = together(known, timed.measurement) if known else timed.measurement
+        if known is None:
+            outcome.measured[label] = timed.measurement
+            return True
+        change = abs(timed.measurement.mean_ms / known.mean_ms - 1)
+        if change > self._setting.task.timing.noise:
+            return outcome.is_noisy(label, f"two rounds differ by {change:.1%}")
+        outcome.measured[label] = together(known, timed.measurement)
         return True
 
     def _attempt(
-        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str, audited: bool
+        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str
     ) -> Timed | None:
         """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
         label = workload["label"]
         with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
             try:
-                timer.prepare(checked=audited)
-                timed = timer.measure(audited)
+                timer.prepare()
+                timed = timer.measure()
                 if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
-                    timed = timer.measure(audited)
+                    timed = timer.measure()
             except WrongAnswer:
                 outcome.failed = label
                 return None
@@ -236,8 +256,7 @@ class Comparison:
                 peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
                 outcome.peak_memory_bytes = max(peaks, default=None)
         if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
-            outcome.failed = outcome.noisy = label
-            outcome.notes.append(f"{label}: timed segments differ by {timed.spread:.1%}, twice")
+            outcome.is_noisy(label, f"timed segments differ by {timed.spread:.1%}, twice")
             return None
         return timed
 
@@ -247,27 +266,26 @@ def _add(total: dict[str, float], seconds: Mapping[str, float]) -> None:
         total[name] = total.get(name, 0.0) + value
 
 
-def _repeated(first: Mapping[str, str], second: Mapping[str, str]) -> None:
-    """Raises CandidateFault where a suspicion came up in two processes."""
-    violations = tuple(Violation(name, text) for name, text in second.items() if name in first)
+def _repeated(suspicions: Mapping[str, str]) -> None:
+    """Raises CandidateFault where a source that was suspicious before is so in a fresh process, in whatever way."""
+    violations = tuple(Violation(name, text) for name, text in suspicions.items())
     if violations:
         told = f"{violations[0].message}, in two processes: what is timed must be the whole work of run()"
         raise CandidateFault(VerdictStatus.RULE_VIOLATION, told, violations)
 
 
 def together(one: Measurement, other: Measurement) -> Measurement:
-    """Two measurements of one thing as one: over all calls of both."""
-    calls = one.calls + other.calls
+    """Two measurements of one thing as one. Each counts alike: more calls in the same time are no better evidence."""
 
     def mean(first: float, second: float) -> float:
-        return (first * one.calls + second * other.calls) / calls
+        return (first + second) / 2
 
     def known(first: float | None, second: float | None) -> float | None:
         return first if second is None else second if first is None else (first + second) / 2
 
     return Measurement(
         mean_ms=mean(one.mean_ms, other.mean_ms),
-        calls=calls,
+        calls=one.calls + other.calls,
         batches=one.batches + other.batches,
         outside_ms=mean(one.outside_ms, other.outside_ms),
         policy=one.policy,

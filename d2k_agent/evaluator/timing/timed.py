@@ -15,7 +15,7 @@ import torch
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, Mark, map_descriptor
-from d2k_agent.evaluator.timing.graph import CallGraph
+from d2k_agent.evaluator.timing.graph import CallGraph, RepeatedCalls
 from d2k_agent.evaluator.timing.page import DONE, GO, STOP, Page
 
 CLAIM = struct.Struct("<qd")
@@ -33,7 +33,7 @@ class TimedCalls:
         self._run, self._sets, self._device = run, sets, device
         self._page: Page | None = None
         self._kept: dict[int, tuple[torch.Tensor, ...]] = {}
-        self._graph: CallGraph | None = None
+        self._graph: CallGraph | RepeatedCalls | None = None
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
         """Carry out one order; the answer's kind and payload."""
@@ -47,7 +47,7 @@ class TimedCalls:
         if operation == "batch":
             return b"B", CLAIM.pack(*self._batch())
         if operation == "capture":
-            return b"A", self._capture(int(request["calls"]), int(request["sets"]))
+            return b"A", self._capture(request)
         if operation == "replay":
             return b"B", CLAIM.pack(*self._replay(int(request["times"])))
         if operation == "poison":
@@ -95,10 +95,16 @@ class TimedCalls:
                 ahead.popleft().synchronize()
         return number, self._since(start)
 
-    def _capture(self, calls: int, sets: int) -> bytes:
+    def drop(self) -> None:
+        """Forget outputs and graphs of earlier calls."""
         self._kept, self._graph = {}, None
+
+    def _capture(self, request: dict[str, Any]) -> bytes:
+        self.drop()
         torch.cuda.empty_cache()
-        self._graph = CallGraph(self._run, self._sets[:sets], calls)
+        capture = CallGraph if self._sets[0].answers.is_cuda else RepeatedCalls
+        sets = self._sets[: int(request["sets"])]
+        self._graph = capture(self._run, sets, int(request["calls"]), int(request["keep"]))
         self._kept = self._graph.outputs
         return "\n".join(self._graph.foreign).encode()
 
