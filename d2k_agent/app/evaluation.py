@@ -26,7 +26,8 @@ def read_candidate(path: Path) -> str:
     """The candidate's source. Raises UsageError for what cannot be one: no file, too large, not UTF-8 text."""
     try:
         if path.is_dir():
-            raise UsageError(f"{path} is a folder; name the candidate's file, for example {path / 'solution.py'}")
+            example = next(iter(sorted(path.glob("*.py"))), path / "solution.py")
+            raise UsageError(f"{path} is a folder; name the candidate's file, for example {example}")
         if not path.exists():
             raise UsageError(f"there is no file {path}; name the candidate's source file")
         if not path.is_file():

@@ -130,7 +130,10 @@ def stop(around: Surroundings, name: str, command_line: Settings) -> str:
     """Ask a running run to end; returns what will happen. Raises UsageError for a run that nobody drives."""
     run = find_run(around, around.settings(command_line), name)
     if run.driver() is None:
-        raise UsageError(f"{run.path.name} is not running, so there is nothing to stop (see `d2k-agent runs list`)")
+        raise UsageError(
+            f"{run.path.name} is not running, so there is nothing to stop; "
+            f"`{command('resume', name)}` goes on with it, `{command('runs', 'rm', name)}` removes it"
+        )
     run.request_stop()
     return f"{run.path.name} was asked to stop: it ends with a selection after the step in flight"
 

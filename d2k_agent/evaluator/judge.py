@@ -326,7 +326,10 @@ class _Case:
     def _acceptable(self) -> Verdict:
         self._results = [*self._registered, *self._results]
         compiled = f"compiles for {self._target}" if self._report else "nothing was compiled for a GPU"
-        checked = "correct on the smoke workloads asked for" if self._selected_smoke() else "correct on every check"
+        where = "" if self._device.times else " that runs on a CPU"
+        checked = (
+            "correct on the smoke workloads asked for" if self._selected_smoke() else f"correct on every check{where}"
+        )
         if not self._job.kind.judges:
             return self._end(
                 VerdictStatus.UNTIMED,
@@ -334,8 +337,7 @@ class _Case:
             )
         if self._outcome is not None:
             return self._end(VerdictStatus.PASSED, f"{checked}, measured on {self._device.describe()}")
-        where = "" if self._device.times else " that runs on a CPU"
-        return self._end(VerdictStatus.UNTIMED, f"{checked}{where}, {compiled}; nothing was measured")
+        return self._end(VerdictStatus.UNTIMED, f"{checked}, {compiled}; nothing was measured")
 
     def _end(self, status: VerdictStatus, message: str, violations: tuple[Violation, ...] = ()) -> Verdict:
         outcome = self._outcome if status is VerdictStatus.PASSED else None

@@ -36,7 +36,8 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional.
 
     A selection has the `geomean_speedup` of its submission and a `confirmed_speedup`, null where it was not confirmed.
-    Of a replay, `divergences` counts results that differ, and `of_machine` those that differ only as the machines do.
+    Of a replay, `divergences` counts results that differ, `numbers_only` those that differ in nothing but numbers, and
+    `of_machine` those that differ only as the machines do.
     """
     finished = trace.finished
     totals = trace.totals
@@ -52,7 +53,8 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
         "usage_lower_bound": totals.lower_bound,
         "cost_usd": totals.cost_usd,
         "cost_lower_bound": totals.cost_lower_bound,
-        "divergences": None if replayed is None else len(replayed.divergences),
+        "divergences": None if replayed is None else sum(not item.numbers_only for item in replayed.divergences),
+        "numbers_only": None if replayed is None else sum(item.numbers_only for item in replayed.divergences),
         "of_machine": None if replayed is None else replayed.of_machine,
     }
 

@@ -107,6 +107,11 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
+def a_folder_of_programs(path: Path) -> None:
+    path.mkdir()
+    (path / "expert.py").write_text("")
+
+
 def a_binary(path: Path) -> None:
     path.write_bytes(b"\x7fELF\xff\x00\x01")
 
@@ -123,6 +128,7 @@ def too_large(path: Path) -> None:
     ("make", "words"),
     [
         (a_folder, ("is a folder", "solution.py/solution.py")),
+        (a_folder_of_programs, ("is a folder", "solution.py/expert.py")),
         (a_binary, ("is not UTF-8 text (byte 4)",)),
         (zero_bytes, ("zero byte",)),
         (too_large, ("larger than 1 MiB",)),

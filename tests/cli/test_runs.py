@@ -164,7 +164,9 @@ def test_a_finished_run_is_not_resumed(project: Path) -> None:
 
 
 def test_a_run_that_is_not_running_cannot_be_stopped(project: Path) -> None:
-    assert_refused(d2k("stop", the_run(project).name, folder=project), 2, "is not running")
+    name = the_run(project).name
+    ways = (f"d2k-agent resume {name}", f"d2k-agent runs rm {name}")
+    assert_refused(d2k("stop", name, folder=project), 2, "is not running", *ways)
 
 
 def test_a_running_run_is_neither_resumed_nor_removed_but_can_be_stopped(project: Path) -> None:

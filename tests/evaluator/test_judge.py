@@ -55,6 +55,11 @@ def test_the_tasks_own_code_may_compute_with_pytorch(launcher: ProcessLauncher) 
     assert wrong.status is VerdictStatus.INCORRECT
 
 
+def test_smoke_workloads_alone_are_said_to_be_that(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(HONEST, workloads=("smoke_n1000",)))
+    assert verdict.message.startswith("correct on the smoke workloads asked for, nothing was compiled")
+
+
 WRONG = {
     "uninitialised": ("def run(x, factor):\n    scaled(x, factor)\n    return torch.empty_like(x)\n", "finite"),
     "cached by address": (

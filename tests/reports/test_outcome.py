@@ -189,7 +189,10 @@ def test_what_the_two_machines_explain_is_one_sentence(before: Environment, now:
     alone = outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 1, before, now))
     assert "1 result differs in that alone." in alone and "every other tool answered as recorded" in alone
     data = outcome_data(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
-    assert (data["divergences"], data["of_machine"]) == (1, 9)
+    assert (data["divergences"], data["numbers_only"], data["of_machine"]) == (1, 0, 9)
+    numbers = Divergence(2, "submit", "rel norm 0.0051", "rel norm 0.0052", numbers_only=True)
+    data = outcome_data(FOLDER, trace(a_run()), Replayed((differs, numbers), 2, 2, 0, before, now))
+    assert (data["divergences"], data["numbers_only"]) == (1, 1), "as on the screen"
 
 
 def test_two_machines_that_explain_nothing_are_not_mentioned() -> None:
