@@ -50,7 +50,7 @@ def main() -> None:
         segments=2,
         segment_s=0.6,
         graph_calls=16,
-        step_ms=10.0,
+        step_ms=2.0,
         wall=0.3,
         audit=3.0,
         noise=2.0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,15 +31,15 @@ class Lent:
         tensors = [layout.header_of(value) for value in arguments if isinstance(value, torch.Tensor)]
         _, input_bytes = layout.offsets(tensors)
         _, answer_bytes = layout.offsets(list(outputs))
-        self._inputs = reserve("inputs", input_bytes)
-        try:
-            self._answers = reserve("answers", answer_bytes)
-        except BaseException:
-            self._inputs.close()
-            raise
         self.arguments: list[Any] = []
         self._pristine: list[torch.Tensor] = []
-        self.refresh(arguments)
+        with ExitStack() as reserved:
+            self._inputs = reserve("inputs", input_bytes)
+            reserved.callback(self._inputs.close)
+            self._answers = reserve("answers", answer_bytes)
+            reserved.callback(self._answers.close)
+            self.refresh(arguments)
+            reserved.pop_all()  # the blocks stay, until close()
 
     def _views(self) -> list[torch.Tensor]:
         attached = layout.attach_arguments(self._inputs.contents, self._described)

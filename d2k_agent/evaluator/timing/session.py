@@ -92,14 +92,13 @@ class Baseline:
     def start(cls, start: Start, setting: Setting) -> Self:
         """Load it. Raises TaskFault where it fails: the task's author wrote it."""
         setting.progress("starting the baseline")
-        process = start().__enter__()
-        try:
-            process.load()
-        except BaseException as problem:
-            process.__exit__()
-            if isinstance(problem, CandidateFault):
-                raise TaskFault(f"task {setting.task.slug}: baseline.py: {problem.message}") from problem
-            raise
+        with ExitStack() as held:
+            process = held.enter_context(start())
+            try:
+                process.load()
+            except CandidateFault as fault:
+                raise TaskFault(f"task {setting.task.slug}: baseline.py: {fault.message}") from fault
+            held.pop_all()  # it stays, until close()
         return cls(process)
 
     @property
@@ -145,11 +144,7 @@ class _Running:
         self._held = ExitStack()
 
     def __enter__(self) -> Self:
-        try:
-            self.renew()
-        except BaseException:
-            self._held.close()
-            raise
+        self.renew()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -158,8 +153,10 @@ class _Running:
     def renew(self) -> None:
         """End the process and start another."""
         self._held.close()
-        self.process = self._held.enter_context(self._start())
-        self.process.load()
+        with ExitStack() as held:
+            self.process = held.enter_context(self._start())
+            self.process.load()
+            self._held = held.pop_all()
 
 
 class Comparison:
