@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
 from d2k_agent.contract import (
@@ -25,6 +25,7 @@ from d2k_agent.contract import (
     source_sha256,
 )
 from d2k_agent.evaluator.bench import Bench
+from d2k_agent.evaluator.checks.calls import crowded
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned
@@ -35,7 +36,7 @@ from d2k_agent.evaluator.profiling import ProfileUnavailable, profile_of, with_d
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.results import failure_of, results_of
-from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Setting
+from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Running, Setting
 from d2k_agent.isolation import lease
 
 
@@ -73,6 +74,8 @@ class _Case:
         self._peak_memory_bytes: int | None = None
         self._seconds: dict[str, float] = {}
         self._isolation: str | None = None
+        self._held = ExitStack()
+        self._running = Running(self._process)
         elsewhere = None if self._device.times else job.meant_for
         self._target = job.target or elsewhere or present_target()
         self._budget = Budget(job.limits.job_s)
@@ -84,24 +87,23 @@ class _Case:
     def verdict(self) -> Verdict:
         if self._job.ranks != 1:
             raise TaskFault(f"this version judges on one rank, not on {self._job.ranks}")
-        for name, step in self._steps():
-            self._bench.progress(name)
-            with self._lease(name):
+        unleased = self._device.uuid
+        with self._held:
+            for name, step in self._steps():
+                self._bench.progress(name)
+                if unleased is not None and name in _ON_THE_DEVICE:
+                    # From here on the GPU is ours alone: what one run checks would slow what another one times.
+                    self._held.enter_context(lease.hold([unleased], self._bench.progress))
+                    unleased = None
                 began = time.monotonic()
                 try:
                     ended = step()
                 except CandidateFault as fault:
                     ended = self._end(fault.status, fault.message, fault.violations)
                 self._seconds[name] = round(time.monotonic() - began, 3)
-            if ended is not None:
-                return self._end(ended.status, ended.message, ended.violations)
+                if ended is not None:
+                    return self._end(ended.status, ended.message, ended.violations)
         return self._acceptable()
-
-    def _lease(self, step: str) -> AbstractContextManager[object]:
-        """The GPU for itself, in every step that uses it: what one run checks would slow what another one times."""
-        if self._device.uuid is None or step not in _ON_THE_DEVICE:
-            return nullcontext()
-        return lease.hold([self._device.uuid], self._bench.progress)
 
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
         measured = ("timing", self._timed) if self._device.times else ("late", self._late)
@@ -176,9 +178,11 @@ class _Case:
             return report
 
     def _correctness(self) -> Verdict | None:
-        with self._process() as process:
-            self._isolation = process.load()
-            return self._series(process, late=False)
+        self._held.enter_context(self._running)
+        ended = self._series(late=False)
+        if not self._device.times:
+            self._running.end()
+        return ended
 
     def _captured(self) -> Verdict | None:
         if self._report is None or self._report.error is None:
@@ -191,9 +195,7 @@ class _Case:
     def _late(self) -> Verdict | None:
         if not self._late_is_due() or self._remembered():
             return None
-        with self._process() as process:
-            self._isolation = process.load()
-            return self._late_series(process)
+        return self._late_series()
 
     def _late_is_due(self) -> bool:
         return bool(planned(self._task, self._device, late=True)) and not self._selected_smoke()
@@ -212,9 +214,9 @@ class _Case:
     def _late_key(self) -> tuple[str, str, str]:
         return self._task.digest, self._job.candidate_sha256, self._device.name
 
-    def _late_series(self, process: CandidateProcess) -> Verdict | None:
+    def _late_series(self) -> Verdict | None:
         before = len(self._results)
-        ended = self._series(process, late=True)
+        ended = self._series(late=True)
         if ended is None:
             self._bench.late[self._late_key] = (tuple(self._results[before:]), self._peak_memory_bytes)
         return ended
@@ -229,42 +231,44 @@ class _Case:
             return self._bench.candidate(self._bench.running, self._job, self._device.name, source)
         return self._bench.candidate(self._bench.interpreting, self._job, self._device.name, source)
 
-    def _series(self, process: CandidateProcess, late: bool) -> Verdict | None:
+    def _series(self, late: bool) -> Verdict | None:
         """All series of one tier, in order, to the first failure."""
-        job = self._job
-        seed = derive(job.seed, "late" if late else "early")
-        runner = SeriesRunner(
-            self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
-        )
+        runner, tuning_s = self._runner(late), 0.0
         for series in planned(self._task, self._device, late):
-            if self._selected_smoke() and series.label not in job.workloads:
+            if self._selected_smoke() and series.label not in self._job.workloads:
                 continue
             result = runner.run(series)
+            if crowded(result.checks):
+                tuning_s += runner.tuning_s
+                self._running.end()
+                runner = self._runner(late)
+                result = runner.run(series)
             self._results.append(result)
             self._peak(runner.peak_memory_bytes)
-            self._seconds[f"{'late' if late else 'correctness'}.tuning"] = round(runner.tuning_s, 3)
+            self._seconds[f"{'late' if late else 'correctness'}.tuning"] = round(tuning_s + runner.tuning_s, 3)
             if not result.status.acceptable:
                 return self._end(result.status, result.message)
         return None
+
+    def _runner(self, late: bool) -> SeriesRunner:
+        """What runs series in the process that is there, or in a fresh one."""
+        job, process = self._job, self._running.process
+        self._isolation = process.isolation
+        seed = derive(job.seed, "late" if late else "early")
+        return SeriesRunner(
+            self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
+        )
 
     def _peak(self, peak_bytes: int | None) -> None:
         if peak_bytes is not None:
             self._peak_memory_bytes = max(self._peak_memory_bytes or 0, peak_bytes)
 
     def _timed(self) -> Verdict | None:
-        """On a GPU: the late variations, then latencies, in one process."""
+        """On a GPU: the late variations, then latencies, in the process that was checked."""
         if not self._wanted:
             return None
         if self._task.mutated:
             raise TaskFault(f"task {self._task.slug}: this version cannot time run() where it may change its inputs")
-        failed: list[Verdict] = []
-
-        def late_first(process: CandidateProcess) -> bool:
-            if self._late_is_due() and not self._remembered():
-                ended = self._late_series(process)
-                failed.extend([ended] if ended else [])
-            return not failed
-
         setting = Setting(
             self._task,
             self._device,
@@ -275,16 +279,18 @@ class _Case:
             self._job.trusted,
         )
         try:
-            baseline = self._baseline(setting)
-            outcome = Comparison(setting, self._process, baseline, self._job.beat).run(late_first)
+            ended = self._late()
+            if ended is not None:
+                return ended
+            outcome = Comparison(setting, self._running, self._baseline(setting), self._job.beat).run()
         except TaskFault:
             self._bench.forget_baseline(self._job)
             raise
         except CandidateFault as fault:
             # The process has seen hidden inputs: what it says in its own words could carry them.
             raise CandidateFault(fault.status, fault.brief, fault.violations) from fault
-        if outcome is None:
-            return failed[0]
+        finally:
+            self._running.end()
         return self._take(outcome)
 
     def _baseline(self, setting: Setting) -> Baseline | None:

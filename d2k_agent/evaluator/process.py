@@ -44,6 +44,7 @@ class CandidateProcess:
         self._keep, self._unsafe = keep, unsafe
         self.scratch = ""
         self.path = ""
+        self.isolation: str | None = None
 
     def __enter__(self) -> Self:
         self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="d2k-candidate-"))
@@ -73,12 +74,12 @@ class CandidateProcess:
         """End the process and all that it started, at once."""
         end_descendants(os.getpid(), keep=self._keep())
 
-    def load(self) -> str:
-        """Let the process confine itself and import solution.py; how it was confined. Raises as answer() does."""
-        isolation = self.answer(b"R", self._limits.import_s, "confining the candidate").decode("ascii", "replace")
+    def load(self) -> None:
+        """Let the process confine itself (`isolation` says how) and import solution.py. Raises as answer() does."""
+        told = self.answer(b"R", self._limits.import_s, "confining the candidate")
+        self.isolation = told.decode("ascii", "replace")
         self.order({"do": "load", "path": self.path})
         self.answer(b"L", self._limits.import_s, "importing solution.py")
-        return isolation
 
     def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send an order, with descriptors if given. A candidate that is gone is found out by the next answer()."""

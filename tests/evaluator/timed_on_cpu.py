@@ -35,7 +35,7 @@ def main() -> None:
     from d2k_agent.evaluator.task import LoadedTask
     from d2k_agent.evaluator.timing.policy import EVENTS_BATCH, GRAPH_ROTATING
     from d2k_agent.evaluator.timing.results import failure_of, results_of
-    from d2k_agent.evaluator.timing.session import Baseline, Comparison, Setting
+    from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
     from tests.evaluator.scaling import task
 
     class TimedCpu(CpuDevice):
@@ -78,8 +78,8 @@ def main() -> None:
     for name, texts in asked["sources"].items():
         answer: dict[str, Any] = {"name": name}
         try:
-            outcome = Comparison(setting, starts(texts), baseline, asked["beat"]).run(lambda _: True)
-            assert outcome is not None
+            with Running(starts(texts)) as running:
+                outcome = Comparison(setting, running, baseline, asked["beat"]).run()
             results = [failure_of(outcome)] if outcome.failed else results_of(outcome)
             answer |= {"results": to_data(results), "drift": outcome.drift, "notes": outcome.notes}
             answer |= {"geomean": outcome.geomean_speedup() if not outcome.failed else None}

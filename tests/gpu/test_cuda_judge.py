@@ -144,6 +144,30 @@ def test_without_static_rules_the_clocks_and_outputs_catch_it(launcher: ProcessL
     assert caught & expected, (verdict.status, verdict.message, caught)
 
 
+WORKSPACE = (
+    KERNEL
+    + """
+rooms = {}
+
+
+def run(x, factor):
+    room = rooms.setdefault(x.shape, torch.empty(ROOM, dtype=torch.uint8, device=x.device))
+    return scaled(x, factor)
+"""
+)
+
+
+@pytest.mark.parametrize(("room", "status"), [(900_000, VerdictStatus.PASSED), (1_200_000, VerdictStatus.INCORRECT)])
+def test_workspace_kept_by_shape_counts_in_calls_of_that_shape_alone(
+    launcher: ProcessLauncher, room: int, status: VerdictStatus
+) -> None:
+    # The task allows a MiB beside the output.
+    verdict = judged(launcher, WORKSPACE.replace("ROOM", str(room)), task=SHORT, baseline=None, static_rules=False)
+    assert verdict.status is status, verdict.message
+    failed = {check.gate for result in verdict.workloads for check in result.checks if not check.passed}
+    assert failed == (set() if status is VerdictStatus.PASSED else {"memory"})
+
+
 SPIN = """
 @triton.jit
 def _spin(x):

@@ -123,6 +123,12 @@ class Calls:
         return Check("*", "copies", float(copied_bytes), None if budget is None else float(budget), passed, message)
 
 
+def crowded(checks: Sequence[Check]) -> bool:
+    """True where memory is what failed. A process of its own then decides: workspace that a candidate keeps by shape
+    must not count in calls of another shape."""
+    return any(check.gate == "memory" and not check.passed for check in checks)
+
+
 def _foreign(operator: str) -> CandidateFault:
     message = (
         f"run() computed with PyTorch ({operator}): PyTorch may allocate, reshape and copy within one dtype; "

@@ -14,6 +14,10 @@ import torch
 from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.metering import CallMeter
 
+_FILLING = "warn"
+"""The mode in which new memory is filled. torch.use_deterministic_algorithms would set it as well, and import its
+compiler first: more than a second in every process."""
+
 
 class Mark(Protocol):
     """A moment in the device's own order of work."""
@@ -52,7 +56,7 @@ class InsideCpu:
 
     def start(self) -> None:
         """New memory is filled with NaN: a result that was never written cannot look like one."""
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.set_deterministic_debug_mode(_FILLING)
         torch.set_num_threads(1)
 
     def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
@@ -122,14 +126,14 @@ class InsideCuda:
     @contextmanager
     def metered(self) -> Iterator[CallMeter]:
         """The meter, with the allocator's own peak where that is higher."""
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.set_deterministic_debug_mode(_FILLING)
         torch.cuda.reset_peak_memory_stats()
         meter = CallMeter()
         try:
             with meter:
                 yield meter
         finally:
-            torch.use_deterministic_algorithms(False)
+            torch.set_deterministic_debug_mode("default")
         # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
         meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
 from collections.abc import Iterator
 
@@ -30,9 +31,13 @@ def parse(source: str) -> ast.Module:
         raise _unreadable("the source is nested too deeply: flatten its expressions") from None
 
 
-def analyse(tree: ast.Module) -> Program:
-    """The program with the facts of its last round in `before`. A hostile tree can make it raise anything."""
-    program = Program(tree)
+@functools.lru_cache(maxsize=1)
+def analyse(source: str) -> Program:
+    """The program with the facts of its last round in `before`, to read only: the next question is of the same source.
+
+    Raises SyntaxError; a hostile source can make it raise anything.
+    """
+    program = Program(parse(source))
     for _ in range(_MOST_ROUNDS):
         walk_module(program)
         if not program.advance():

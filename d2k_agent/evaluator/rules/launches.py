@@ -18,9 +18,9 @@ def missing_launch(source: str) -> tuple[Violation, ...]:
 
     Only for candidates whose outputs are right. What the launched kernel is good for, only a run can tell.
     """
-    tree = parse(source)
+    parse(source)
     try:
-        return _missing(analyse(tree))
+        return _missing(analyse(source))
     except Exception as problem:  # noqa: BLE001 - as in check_rules: what cannot be followed counts as found
         return (unreadable(problem),)
 

@@ -207,9 +207,7 @@ class WorkloadTimer:
 
     def _segment(self, seconds: float) -> Segment:
         """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
-        segment = self._replayed(seconds) if self._policy.graph else self._batch(seconds)
-        self.seconds["timed"] += segment.wall_ms / 1e3
-        return segment
+        return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
 
     def _batch(self, seconds: float) -> Segment:
         self._page[STOP] = 0
@@ -220,7 +218,12 @@ class WorkloadTimer:
         self._loads.append(self._device.load())
         self._page[STOP] = 1
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
+        return self._piece(payload, began)
+
+    def _piece(self, payload: bytes, began: float) -> Segment:
+        """The segment that ended now."""
         wall_ms = 1e3 * (time.perf_counter() - began)
+        self.seconds["timed"] += wall_ms / 1e3
         return Segment(*self._claim(payload), wall_ms)
 
     def _replayed(self, seconds: float) -> Segment:
@@ -236,9 +239,9 @@ class WorkloadTimer:
         began = time.perf_counter()
         self._process.order({"do": "replay", "times": times})
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
-        wall_ms = 1e3 * (time.perf_counter() - began)
+        segment = self._piece(payload, began)
         self._loads.append(self._device.load())
-        return Segment(*self._claim(payload), wall_ms)
+        return segment
 
     @property
     def _graph_calls(self) -> int:
@@ -282,31 +285,43 @@ class WorkloadTimer:
         calls = rules.calls_a_step(mean_ms, self._policy.step_ms)
         if self._policy.graph:
             calls = -(-calls // self._graph_calls) * self._graph_calls
-        audit_ms = self._lockstep(calls, rules.AUDIT_STEPS, VERIFIED_SETS * 3)
+        steps = self._lockstep(calls, rules.AUDIT_STEPS, verified=VERIFIED_SETS, refreshed=VERIFIED_SETS * 3)
+        audit_ms = statistics.median(steps) / calls
         if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
             return audit_ms, self._differs(audit_ms, mean_ms)
         if self._policy.graph:
-            sets = len(self._sets)
-            self._captured(sets, sets)
-            fresh_ms = self._lockstep(sets, rules.FRESH_STEPS, sets)
-            if fresh_ms > mean_ms * (1 + max(rules.FRESH_SLOWER, self._policy.audit)) + rules.FRESH_STEP_MS / sets:
+            fresh_ms = self._fresh_ms()
+            if fresh_ms > mean_ms * (1 + max(rules.FRESH_SLOWER, self._policy.audit)):
                 return audit_ms, self._differs(fresh_ms, mean_ms)
         return audit_ms, {}
+
+    def _fresh_ms(self) -> float:
+        """Milliseconds a call of a graph that visits each set once, where nothing is as it was a step before."""
+        sets = len(self._sets)
+        self._captured(1, 1)
+        single = self._lockstep(1, rules.FRESH_STEPS, verified=0, refreshed=1)
+        self._captured(sets, sets)
+        # The best step counts, so each one is verified.
+        each = self._lockstep(sets, rules.FRESH_STEPS, verified=rules.FRESH_STEPS, refreshed=sets)
+        return rules.fresh_call_ms(each, single, sets)
 
     def _differs(self, audit_ms: float, mean_ms: float) -> dict[str, str]:
         told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
         return {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
 
-    def _lockstep(self, calls: int, steps: int, refreshed: int) -> float:
-        """Median milliseconds a call over steps of that many, contents of `refreshed` sets new before each."""
-        verified = set(self._choose(steps, VERIFIED_SETS))
+    def _lockstep(self, calls: int, steps: int, verified: int, refreshed: int) -> list[float]:
+        """Milliseconds of each step of that many calls: contents of `refreshed` sets new before, `verified` compared.
+
+        Neither what is refreshed nor what is verified can be known to the process.
+        """
+        chosen = set(self._choose(steps, verified))
         each = []
         for step in range(steps):
             self._refresh(refreshed)
-            each.append(self._step_ms(calls) / calls)
-            if step in verified:
+            each.append(self._step_ms(calls))
+            if step in chosen:
                 self._verify(calls, inspect=False)
-        return statistics.median(each)
+        return each
 
     def _step_ms(self, calls: int) -> float:
         """Milliseconds from telling the process to begin to its word that all is done."""

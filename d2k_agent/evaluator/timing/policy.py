@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +50,11 @@ POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 
 AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
-FRESH_STEPS, FRESH_SLOWER, FRESH_STEP_MS = 5, 0.2, 0.1
+FRESH_STEPS, FRESH_SLOWER = 8, 0.2
 """Steps of a graph with one call a set, contents of all sets new: what is remembered from call to call is of no use.
-They are short, so they may be slower than the claim by the fraction plus this much a step."""
+The best of them may be slower than the claim by this fraction, once what a step costs by itself is taken off."""
+MOST_STEP_COST_MS = 0.4
+"""What a step of a single call may seem to cost by itself, however long a candidate makes it."""
 
 
 def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
@@ -78,6 +81,16 @@ def sets_for(footprint_bytes: int, l2_bytes: int, most: int, reserved_bytes: int
 def graph_calls(about: int, sets: int) -> int:
     """Calls in a graph: about that many, each set visited equally often."""
     return sets * max(1, round(about / sets))
+
+
+def fresh_call_ms(each_ms: Sequence[float], single_ms: Sequence[float], sets: int) -> float:
+    """Milliseconds a call, from the best of steps with one call a set and the best of steps with a single call.
+
+    One set alone says nothing of what a step costs by itself, so the most that it may is taken off.
+    """
+    if sets == 1:
+        return min(each_ms) - MOST_STEP_COST_MS
+    return (min(each_ms) - min(*single_ms, MOST_STEP_COST_MS)) / (sets - 1)
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from d2k_agent.contract import MOST_DRIFT, Check, Limits, Measurement, VerdictStatus, Violation
+from d2k_agent.evaluator.checks.calls import crowded
 from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
@@ -136,27 +137,38 @@ class Baseline:
         self._process.__exit__()
 
 
-class _Running:
-    """A process of the candidate, loaded. Only one is there at a time: what ends one ends all that it left behind."""
+class Running:
+    """The candidate's process, loaded when it is first asked for. A context manager, which ends it.
+
+    Only one is there at a time: what ends one ends all that it left behind.
+    """
 
     def __init__(self, start: Start) -> None:
         self._start = start
         self._held = ExitStack()
+        self._process: CandidateProcess | None = None
 
     def __enter__(self) -> Self:
-        self.renew()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        self.end()
 
-    def renew(self) -> None:
-        """End the process and start another."""
+    @property
+    def process(self) -> CandidateProcess:
+        """The process that is there, or a fresh one. Raises CandidateFault where the source does not load."""
+        if self._process is None:
+            with ExitStack() as held:
+                process = held.enter_context(self._start())
+                process.load()
+                self._held = held.pop_all()
+            self._process = process
+        return self._process
+
+    def end(self) -> None:
+        """End the process; the next one asked for is fresh."""
+        self._process = None
         self._held.close()
-        with ExitStack() as held:
-            self.process = held.enter_context(self._start())
-            self.process.load()
-            self._held = held.pop_all()
 
 
 class Comparison:
@@ -165,43 +177,42 @@ class Comparison:
     `beat` is the speedup above which the candidate is measured A B B A (None: in any case).
     """
 
-    def __init__(self, setting: Setting, start: Start, baseline: Baseline | None, beat: float | None) -> None:
-        self._setting, self._start, self._baseline, self._beat = setting, start, baseline, beat
+    def __init__(self, setting: Setting, running: Running, baseline: Baseline | None, beat: float | None) -> None:
+        self._setting, self._running, self._baseline, self._beat = setting, running, baseline, beat
 
-    def run(self, before_timing: Callable[[CandidateProcess], bool]) -> Outcome | None:
-        """The outcome. `before_timing` is given the loaded process first; where it says False nothing is timed.
+    def run(self) -> Outcome:
+        """The outcome. The process that runs is the one timed, unless the baseline must be measured first.
 
         Raises CandidateFault: its violations name the clock that the claim does not agree with.
         """
-        outcome = self._once(before_timing)
-        if outcome is None or outcome.failed or outcome.ratios_hold:
+        outcome = self._once()
+        if outcome.failed or outcome.ratios_hold:
             return outcome
         self._setting.progress(f"the baseline moved by {outcome.drift:.1%}; measuring again")
-        again = self._once(lambda _: True, careful=True)
-        assert again is not None  # it is only where nothing is to be timed
+        again = self._once(careful=True)
         if not again.failed and not again.ratios_hold:
             again.notes.append("measured twice, and the baseline moved both times: see what else uses the GPU")
         return again
 
-    def _once(self, before_timing: Callable[[CandidateProcess], bool], careful: bool = False) -> Outcome | None:
+    def _once(self, careful: bool = False) -> Outcome:
         """One session; `careful` makes it A B B A whatever the first B comes to."""
         setting, baseline = self._setting, self._baseline
         labels = {workload["label"] for workload in setting.workloads}
         outcome = Outcome()
         if baseline is not None:
-            known = baseline.latest if labels <= set(baseline.latest) else baseline.measure(setting, outcome.seconds)
-            outcome.baseline = {label: known[label] for label in labels}
-        with _Running(self._start) as running:
-            if not before_timing(running.process):
-                return None
-            for workload in setting.workloads:
-                if not self._time(running, workload, outcome):
-                    return outcome
-            if baseline is None or not (careful or self._may_win(outcome)):
+            if not labels <= set(baseline.latest):
+                self._running.end()
+                baseline.measure(setting, outcome.seconds)
+            outcome.baseline = {label: baseline.latest[label] for label in labels}
+        for workload in setting.workloads:
+            if not self._time(workload, outcome):
                 return outcome
-            for workload in setting.workloads:
-                if not self._time(running, workload, outcome, again=True):
-                    return outcome
+        if baseline is None or not (careful or self._may_win(outcome)):
+            return outcome
+        for workload in setting.workloads:
+            if not self._time(workload, outcome, again=True):
+                return outcome
+        self._running.end()
         after = baseline.measure(setting, outcome.seconds)
         outcome.drift = max(abs(after[label].mean_ms / outcome.baseline[label].mean_ms - 1) for label in labels)
         outcome.baseline = {label: together(outcome.baseline[label], after[label]) for label in labels}
@@ -211,13 +222,13 @@ class Comparison:
         speedup = outcome.geomean_speedup()
         return speedup is not None and (self._beat is None or speedup > self._beat)
 
-    def _time(self, running: _Running, workload: dict[str, Any], outcome: Outcome, again: bool = False) -> bool:
+    def _time(self, workload: dict[str, Any], outcome: Outcome, again: bool = False) -> bool:
         """Time one workload, `again` to add to what is known; what is suspicious must repeat in a fresh process."""
         label = workload["label"]
-        timed = self._attempt(running.process, workload, outcome, "again" if again else "candidate")
+        timed = self._attempt(workload, outcome, "again" if again else "candidate")
         if timed is not None and timed.suspicions:
-            running.renew()
-            first, timed = timed, self._attempt(running.process, workload, outcome, f"suspicion {again}")
+            self._running.end()
+            first, timed = timed, self._attempt(workload, outcome, f"suspicion {again}")
             if timed is not None:
                 _repeated(timed.suspicions)
                 outcome.notes.append(f"{label} was timed again: {'; '.join(first.suspicions.values())}")
@@ -233,25 +244,30 @@ class Comparison:
         outcome.measured[label] = together(known, timed.measurement)
         return True
 
-    def _attempt(
-        self, process: CandidateProcess, workload: dict[str, Any], outcome: Outcome, purpose: str
-    ) -> Timed | None:
-        """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
-        label = workload["label"]
-        with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
+    def _attempt(self, workload: dict[str, Any], outcome: Outcome, purpose: str, alone: bool = False) -> Timed | None:
+        """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed.
+
+        `alone`: the process is fresh, and keeps nothing of other workloads.
+        """
+        label, wrong = workload["label"], None
+        with self._setting.timer(self._running.process, workload, purpose, self._setting.trusted) as timer:
             try:
                 timer.prepare()
                 timed = timer.measure()
                 if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
                     timed = timer.measure()
-            except WrongAnswer:
-                outcome.failed = label
-                return None
-            finally:
-                outcome.checks.setdefault(label, []).extend(timer.checks)
-                _add(outcome.seconds, timer.seconds)
-                peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
-                outcome.peak_memory_bytes = max(peaks, default=None)
+            except WrongAnswer as problem:
+                wrong = problem
+        _add(outcome.seconds, timer.seconds)
+        if wrong is not None and crowded(wrong.checks) and not alone:
+            self._running.end()
+            return self._attempt(workload, outcome, purpose, alone=True)
+        outcome.checks.setdefault(label, []).extend(timer.checks)
+        peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
+        outcome.peak_memory_bytes = max(peaks, default=None)
+        if wrong is not None:
+            outcome.failed = label
+            return None
         if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
             outcome.is_noisy(label, f"timed segments differ by {timed.spread:.1%}, twice")
             return None
