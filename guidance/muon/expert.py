@@ -202,7 +202,8 @@ def _apply(
 ):  # fmt: skip
     """out = q @ x in the dtype of `out`; rows and columns bound what is stored.
 
-    DESCRIBED: `out` is a descriptor over the rows of all matrices, and `rows` is a multiple of T; otherwise a pointer.
+    DESCRIBED: `out` is a descriptor over the rows of all matrices, which have `size` rows each: a tile of padding would
+    be stored over the next matrix. Otherwise it is a pointer.
     """
     row_tiles = size // T
     column_tiles = tl.cdiv(columns, 2 * T)
@@ -268,7 +269,7 @@ def _symmetric(left, right, addend, out, shape, product_scale, addend_scale, wit
 
 def _commit(q, x, out, shape, rows, columns):
     tile, step = shape.tile, shape.step
-    described = out.is_contiguous() and columns % 8 == 0 and rows % tile == 0
+    described = out.is_contiguous() and columns % 8 == 0 and rows == shape.rows
     tiles = shape.batch * (shape.rows // tile) * triton.cdiv(columns, 2 * tile)
     _apply[(min(tiles, shape.programs),)](
         _described(q, tile, step), _described(x, step, 2 * tile), _described(out, tile, tile) if described else out,

@@ -55,17 +55,18 @@ def test_an_audited_step_is_long_enough_to_hide_its_ends() -> None:
     assert policy.calls_a_step(100.0, 50.0) == 1
 
 
-def test_what_a_step_costs_by_itself_is_no_part_of_a_call() -> None:
-    # 24 calls of 6 us; a step costs 150 us, and one was disturbed.
-    each, single = [0.294, 0.8, 0.296], [0.157, 0.156, 2.0]
-    assert policy.fresh_call_ms(each, single, 24) == pytest.approx(0.006)
+def test_what_is_as_fast_with_new_contents_remembers_nothing() -> None:
+    # 24 calls of 6 us, slower in a step of their own; one step was disturbed.
+    assert not policy.remembers([0.300, 0.301, 0.299], [0.310, 0.9, 0.302], 24 * 0.006, 0.15)
 
 
-def test_a_step_of_a_single_call_cannot_be_made_long_to_excuse_slow_ones() -> None:
-    honest = policy.fresh_call_ms([0.6], [0.15], 24)
-    assert policy.fresh_call_ms([0.6], [5.0], 24) == pytest.approx(0.2 / 23)
-    assert honest > policy.fresh_call_ms([0.6], [5.0], 24) > 0
-    assert policy.fresh_call_ms([12.4], [12.4], 1) == pytest.approx(12.0)
+def test_what_is_slower_with_new_contents_remembers() -> None:
+    # 1 us a call where it knows the contents, 6 us where it does not.
+    assert policy.remembers([0.18, 0.18], [0.30, 0.31], 24 * 0.001, 0.15)
+
+
+def test_a_step_with_known_contents_cannot_be_made_long_to_excuse_one_with_new_contents() -> None:
+    assert policy.remembers([12.0], [12.0], 24 * 0.006, 0.15)
 
 
 def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:

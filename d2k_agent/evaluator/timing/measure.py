@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -30,6 +30,8 @@ from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
 """Sets whose outputs are compared after a segment; which ones, nobody can know before."""
+REFRESHED_SETS = 9
+"""Sets that get new contents before a segment or an audited step, where there are more."""
 HOT_SEGMENTS = 3
 MOST_LAG_S = 0.003
 """An answer comes this soon after the word on the page that a step is done."""
@@ -152,7 +154,7 @@ class WorkloadTimer:
         segments = []
         inspected = secrets.randbelow(self._policy.segments)
         for number in range(self._policy.segments):
-            self._refresh()
+            self._refresh_some()
             segments.append(self._segment(self._policy.segment_s))
             # Trusted code is verified as well: without these pauses it would be timed on a hotter, slower GPU.
             self._verify(segments[-1].calls, inspect=number == inspected)
@@ -198,10 +200,14 @@ class WorkloadTimer:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"timing {self._label} answered out of protocol")
         return calls, claim_ms
 
-    def _refresh(self, most: int = VERIFIED_SETS * 3) -> None:
-        """New contents for all sets, or for `most` of them chosen at random where there are more; poisoned outputs."""
-        for index in self._choose(len(self._sets), most):
-            self._sets[index].refresh(self._draw())
+    def _refresh_some(self) -> None:
+        """New contents for a few sets that nobody can know before."""
+        self._refresh(self._choose(len(self._sets), REFRESHED_SETS))
+
+    def _refresh(self, chosen: Sequence[int], anew: bool = True) -> None:
+        """New contents for the chosen sets, or the same written again; poisoned outputs."""
+        for index in chosen:
+            self._sets[index].refresh(self._draw() if anew else self._sets[index].arguments)
         self._ask({"do": "poison"}, b"A")
         self._device.settle()
 
@@ -262,22 +268,23 @@ class WorkloadTimer:
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
 
-    def _verify(self, calls: int, inspect: bool) -> None:
-        """Compare what the last calls left on sets chosen now with their references."""
+    def _verify(self, calls: int, inspect: bool, most: int | None = None) -> None:
+        """Compare what the last calls left on sets chosen now with their references; `most`: on the first sets only."""
+        used = self._sets[:most]
         if inspect:
-            self._accept([check for lent in self._sets for check in self._calls.unchanged(lent)])
+            self._accept([check for lent in used for check in self._calls.unchanged(lent)])
         else:
-            for lent in self._sets:
+            for lent in used:
                 lent.withdraw()
             self._device.settle()
         # A graph keeps the outputs of one round of its own; else those of the last calls are there.
-        visited = len(self._sets) if self._policy.graph else min(calls, len(self._sets))
+        visited = len(used) if self._policy.graph else min(calls, len(used))
         for back in self._choose(visited, VERIFIED_SETS):
-            index = (calls - 1 - back) % len(self._sets)
-            lent = self._sets[index]
+            index = (calls - 1 - back) % len(used)
+            lent = used[index]
             self._accept(self._calls.given(index, lent, self._task.expected(lent.arguments), self._limits.gpu_call_s))
         if not inspect:
-            for lent in self._sets:
+            for lent in used:
                 lent.refresh(lent.arguments)
 
     def _audited(self, mean_ms: float) -> tuple[float, dict[str, str]]:
@@ -285,43 +292,33 @@ class WorkloadTimer:
         calls = rules.calls_a_step(mean_ms, self._policy.step_ms)
         if self._policy.graph:
             calls = -(-calls // self._graph_calls) * self._graph_calls
-        steps = self._lockstep(calls, rules.AUDIT_STEPS, verified=VERIFIED_SETS, refreshed=VERIFIED_SETS * 3)
-        audit_ms = statistics.median(steps) / calls
-        if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
-            return audit_ms, self._differs(audit_ms, mean_ms)
-        if self._policy.graph:
-            fresh_ms = self._fresh_ms()
-            if fresh_ms > mean_ms * (1 + max(rules.FRESH_SLOWER, self._policy.audit)):
-                return audit_ms, self._differs(fresh_ms, mean_ms)
-        return audit_ms, {}
-
-    def _fresh_ms(self) -> float:
-        """Milliseconds a call of a graph that visits each set once, where nothing is as it was a step before."""
-        sets = len(self._sets)
-        self._captured(1, 1)
-        single = self._lockstep(1, rules.FRESH_STEPS, verified=0, refreshed=1)
-        self._captured(sets, sets)
-        # The best step counts, so each one is verified.
-        each = self._lockstep(sets, rules.FRESH_STEPS, verified=rules.FRESH_STEPS, refreshed=sets)
-        return rules.fresh_call_ms(each, single, sets)
-
-    def _differs(self, audit_ms: float, mean_ms: float) -> dict[str, str]:
-        told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
-        return {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
-
-    def _lockstep(self, calls: int, steps: int, verified: int, refreshed: int) -> list[float]:
-        """Milliseconds of each step of that many calls: contents of `refreshed` sets new before, `verified` compared.
-
-        Neither what is refreshed nor what is verified can be known to the process.
-        """
-        chosen = set(self._choose(steps, verified))
-        each = []
-        for step in range(steps):
-            self._refresh(refreshed)
+        verified, each = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS)), []
+        for step in range(rules.AUDIT_STEPS):
+            self._refresh_some()
             each.append(self._step_ms(calls))
-            if step in chosen:
+            if step in verified:
                 self._verify(calls, inspect=False)
-        return each
+        audit_ms = statistics.median(each) / calls
+        if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
+            told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
+            return audit_ms, {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
+        return audit_ms, self._remembered(mean_ms) if self._policy.graph else {}
+
+    def _remembered(self, mean_ms: float) -> dict[str, str]:
+        """A suspicion where calls of a graph are slower once contents are new: batches see the same ones often."""
+        sets = min(len(self._sets), rules.FRESH_SETS)
+        self._captured(sets, sets)
+        same, new = [], []
+        for _ in range(rules.FRESH_STEPS):
+            self._refresh(range(sets), anew=False)
+            same.append(self._step_ms(sets))
+            self._refresh(range(sets))
+            new.append(self._step_ms(sets))
+            self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
+        if not rules.remembers(same, new, sets * mean_ms, max(rules.FRESH_SLOWER, self._policy.audit)):
+            return {}
+        told = f"{min(new) / sets:.6g} ms a call with new contents, {min(same) / sets:.6g} ms with those of before"
+        return {"timing.audit": f"run() is slower on {self._label} where it cannot remember: {told}"}
 
     def _step_ms(self, calls: int) -> float:
         """Milliseconds from telling the process to begin to its word that all is done."""

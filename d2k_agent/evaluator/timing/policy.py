@@ -50,11 +50,13 @@ POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 
 AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
-FRESH_STEPS, FRESH_SLOWER = 8, 0.2
-"""Steps of a graph with one call a set, contents of all sets new: what is remembered from call to call is of no use.
-The best of them may be slower than the claim by this fraction, once what a step costs by itself is taken off."""
-MOST_STEP_COST_MS = 0.4
-"""What a step of a single call may seem to cost by itself, however long a candidate makes it."""
+FRESH_STEPS, FRESH_SETS, FRESH_SLOWER = 8, 64, 0.15
+"""Steps of a graph with one call a set, of this many sets at most: contents of all sets are written anew before each,
+in turn the same contents and new ones. What is remembered of contents is of no use with new ones; the best step with
+them may be slower by this fraction than the best with the same."""
+COLD, STEP_COST_MS = 2.0, 0.4
+"""A step with the same contents counts as at most that many times the claim, and that much a step: after others used
+the GPU, its caches of addresses are cold."""
 
 
 def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
@@ -83,14 +85,12 @@ def graph_calls(about: int, sets: int) -> int:
     return sets * max(1, round(about / sets))
 
 
-def fresh_call_ms(each_ms: Sequence[float], single_ms: Sequence[float], sets: int) -> float:
-    """Milliseconds a call, from the best of steps with one call a set and the best of steps with a single call.
+def remembers(same_ms: Sequence[float], new_ms: Sequence[float], claimed_ms: float, slower: float) -> bool:
+    """Are steps slower by that fraction with new contents than with those of the step before?
 
-    One set alone says nothing of what a step costs by itself, so the most that it may is taken off.
+    `claimed_ms` is the claim for all calls of a step.
     """
-    if sets == 1:
-        return min(each_ms) - MOST_STEP_COST_MS
-    return (min(each_ms) - min(*single_ms, MOST_STEP_COST_MS)) / (sets - 1)
+    return min(new_ms) > (1 + slower) * min(*same_ms, COLD * claimed_ms + STEP_COST_MS)
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from d2k_agent.evaluator.rules import check_rules, missing_launch
-from d2k_agent.evaluator.rules.analysis import analyse, parse, unread
+from d2k_agent.evaluator.rules.analysis import analyse, unread
 
 KERNEL = """
 import torch
@@ -190,7 +190,7 @@ def test_a_source_that_the_analysis_fails_on_has_one_violation(source: str) -> N
 
 def test_code_that_no_walker_saw_is_found_with_its_line() -> None:
     program = analyse(
-        parse("def f(x: 'text', *a: int) -> None:\n    match x:\n        case [1, {'a': _}]:\n            x[0] += 1\n")
+        "def f(x: 'text', *a: int) -> None:\n    match x:\n        case [1, {'a': _}]:\n            x[0] += 1\n"
     )
     assert list(unread(program)) == []
     program.tree.body.append(ast.parse("\n\n\n\n\ny = [g for g in ()]").body[0])
