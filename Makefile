@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check bench gpu-test gpu-tasks lock wheel clean
+.PHONY: help env demo test check bench gpu-test gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -63,6 +63,8 @@ gpu-test: ## run the tests that need a GPU, with that machine's own Python and p
 gpu-tasks: ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build
 	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl || exit 1; done
+
+gpu-show: gpu-tasks demo ## gpu-tasks, then the sample solve on the GPU that is here
 
 # uv resolves and writes hashes. It installs nothing: it would overlook a local build of torch.
 lock: $(STAMP) ## write requirements.lock anew from pyproject.toml

@@ -6,8 +6,8 @@ touched once, when Q is applied. Segments: coefficients 0 and 1, then 2, 3 and 4
 and R rebuilt.
 
 Every square matrix here is a polynomial in R and therefore symmetric: one triangle of tiles is computed, and each tile
-is stored twice. The identity is not rounded into an operand of a step: with Z = b R + c R^2, P Y is a Y + Z Y, and the
-first term is added in float32. Only the first Q of a segment, a I + Z, holds it.
+is stored twice. P is stored with its term a I, so the first P of a segment is its first Q. Adding a Y to
+(b R + c R^2) Y in float32 instead is no more accurate, and reads a third matrix in nine of fourteen square products.
 
 Products run at the power limit of an H200, not at its clock limit, so what counts is work and traffic left out rather
 than latency hidden: tiles of 128 by 256, the largest whose sums fit in registers, move the fewest bytes for a product;
@@ -112,41 +112,32 @@ def _halves(tile, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 def _store_symmetric(
-    sums, addend, out, out_identity, base, row, column, valid, product_scale, addend_scale, identity_scale,
-    HAS_ADDEND: tl.constexpr, HAS_IDENTITY: tl.constexpr, T: tl.constexpr,
+    sums, addend, out, base, row, column, valid, product_scale, addend_scale, identity_scale,
+    IS_POLYNOMIAL: tl.constexpr, T: tl.constexpr,
 ):  # fmt: skip
     """Stores a T by T tile of a symmetric result, and off the diagonal its transpose as well."""
-    sums *= product_scale
-    if HAS_ADDEND:
-        sums += addend_scale * addend.load([base + row, column]).to(tl.float32)
+    if IS_POLYNOMIAL:
+        sums = product_scale * sums + addend_scale * addend.load([base + row, column]).to(tl.float32)
+        m = tl.arange(0, T)
+        on_diagonal = (m[:, None] == m[None, :]) & (row + m[:, None] < tl.where(row == column, valid, 0))
+        sums += tl.where(on_diagonal, identity_scale, 0.0)
     tile = sums.to(tl.float16)
     out.store([base + row, column], tile)
     if row != column:
         out.store([base + column, row], tile.T)
-    if HAS_IDENTITY:
-        if row != column:
-            out_identity.store([base + row, column], tile)
-            out_identity.store([base + column, row], tile.T)
-        else:
-            m = tl.arange(0, T)
-            on_diagonal = (m[:, None] == m[None, :]) & (row + m[:, None] < valid)
-            tile = (sums + tl.where(on_diagonal, identity_scale, 0.0)).to(tl.float16)
-            out_identity.store([base + row, row], tile)
 
 
 @triton.jit
 def _symmetric_product(
-    left, right, right_narrow, addend, out, out_identity, batches, depth, size, valid,
+    left, right, right_narrow, addend, out, batches, depth, size, valid,
     product_scale, addend_scale, identity_scale,
-    RIGHT_IS_ROWS: tl.constexpr, HAS_ADDEND: tl.constexpr, HAS_IDENTITY: tl.constexpr,
-    T: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+    RIGHT_IS_ROWS: tl.constexpr, IS_POLYNOMIAL: tl.constexpr, T: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """out = product_scale * left @ right + addend_scale * addend, for results that are symmetric.
+    """out = left @ right, for results that are symmetric.
 
-    RIGHT_IS_ROWS: out is left @ right^T (a Gram product: left = right = X). Otherwise right is a symmetric square; it
-    is not read as its own transpose, because rounding makes it slightly unsymmetric in the tiles on the diagonal, and
-    left @ right^T + addend would then amplify that part.
-    HAS_IDENTITY: also out_identity = out + identity_scale * I, the diagonal of the padding left out.
+    RIGHT_IS_ROWS: out is left @ right^T (a Gram product: left = right = X). Otherwise right is a symmetric square.
+    IS_POLYNOMIAL: out = product_scale * left @ right + addend_scale * addend + identity_scale * I, the diagonal of the
+    padding left out.
 
     A triangle of 2T by 2T blocks. Tiles are T by 2T, two for a block below the diagonal and one for the lower half of
     a block on it: as many as a square of blocks has, so a place above the diagonal of that square stands for the upper
@@ -162,12 +153,12 @@ def _symmetric_product(
         sums = _product(left, right, base + row, base, column, depth, RIGHT_IS_ROWS, T, 2 * T, BK)
         first, second = _halves(sums, T, 2 * T)
         _store_symmetric(
-            first, addend, out, out_identity, base, row, column, valid,
-            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+            first, addend, out, base, row, column, valid,
+            product_scale, addend_scale, identity_scale, IS_POLYNOMIAL, T,
         )  # fmt: skip
         _store_symmetric(
-            second, addend, out, out_identity, base, row, column + T, valid,
-            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+            second, addend, out, base, row, column + T, valid,
+            product_scale, addend_scale, identity_scale, IS_POLYNOMIAL, T,
         )  # fmt: skip
     # The programs that had a wide tile less than the others begin.
     begin = (tl.program_id(0) + tl.num_programs(0) - tiles % tl.num_programs(0)) % tl.num_programs(0)
@@ -176,8 +167,8 @@ def _symmetric_product(
         row = tile % blocks * 2 * T
         sums = _product(left, right_narrow, base + row, base, row, depth, RIGHT_IS_ROWS, T, T, BK)
         _store_symmetric(
-            sums, addend, out, out_identity, base, row, row, valid,
-            product_scale, addend_scale, identity_scale, HAS_ADDEND, HAS_IDENTITY, T,
+            sums, addend, out, base, row, row, valid,
+            product_scale, addend_scale, identity_scale, IS_POLYNOMIAL, T,
         )  # fmt: skip
 
 
@@ -248,21 +239,17 @@ def _described(matrices, rows, columns):
     return TensorDescriptor.from_tensor(matrices.view(-1, matrices.shape[-1]), [rows, columns])
 
 
-def _symmetric(left, right, addend, out, shape, product_scale, addend_scale, with_identity=None, identity_scale=0.0):
-    """out = product_scale * left @ right + addend_scale * addend; with_identity also gets identity_scale * I.
-
-    Without an addend a Gram product: left @ right^T.
-    """
-    tile, step, gram = shape.tile, shape.step, addend is None
-    square = _described(out, tile, tile)
+def _symmetric(left, right, out, shape, gram=False, polynomial=None):
+    """out = left @ right; gram: left @ right^T; with a polynomial (a, b, c): a I + b right + c left @ right."""
+    tile, step = shape.tile, shape.step
     wide, narrow = [(width, step) if gram else (step, width) for width in (2 * tile, tile)]
+    a, b, c = polynomial or (0.0, 0.0, 1.0)
     blocks = shape.rows // (2 * tile)
     _symmetric_product[(min(shape.batch * blocks * blocks, shape.programs),)](
         _described(left, tile, step), _described(right, *wide), _described(right, *narrow),
-        square if gram else _described(addend, tile, tile), square,
-        square if with_identity is None else _described(with_identity, tile, tile),
-        shape.batch, left.shape[-1], shape.rows, shape.small, product_scale, addend_scale, identity_scale,
-        RIGHT_IS_ROWS=gram, HAS_ADDEND=not gram, HAS_IDENTITY=with_identity is not None,
+        _described(right, tile, tile), _described(out, tile, tile),
+        shape.batch, left.shape[-1], shape.rows, shape.small, c, b, a,
+        RIGHT_IS_ROWS=gram, IS_POLYNOMIAL=polynomial is not None,
         T=tile, BK=step, GROUP=8, num_warps=shape.warps, num_stages=3,
     )  # fmt: skip
 
@@ -278,18 +265,20 @@ def _commit(q, x, out, shape, rows, columns):
     )  # fmt: skip
 
 
-def _compose(segment, r, z, t, q, spare, shape):
-    """The action of one segment of coefficients, from its Gram matrix r. All five buffers are overwritten."""
-    for position, (a, b, c) in enumerate(segment):
-        if position == 0:
-            _symmetric(r, r, r, z, shape, c, b, with_identity=q, identity_scale=a)
-        else:
-            _symmetric(r, r, r, z, shape, c, b)
-            _symmetric(z, q, q, spare, shape, 1.0, a)
-            q, spare = spare, q
-        if position + 1 < len(segment):
-            _symmetric(z, r, r, t, shape, 1.0, a)
-            _symmetric(z, t, t, r, shape, 1.0, a)
+def _compose(segment, squares, shape):
+    """The action of one segment of coefficients, from its Gram matrix, which is the first of four squares.
+
+    All four are overwritten.
+    """
+    r, q, p, spare = squares
+    _symmetric(r, r, q, shape, polynomial=segment[0])
+    newest = q
+    for coefficients in segment[1:]:
+        _symmetric(newest, r, spare, shape)
+        _symmetric(newest, spare, r, shape)
+        _symmetric(r, r, p, shape, polynomial=coefficients)
+        _symmetric(p, q, spare, shape)
+        q, spare, newest = spare, q, p
     return q
 
 
@@ -312,7 +301,7 @@ def run(G, steps=5):
     parts = torch.empty((batch, count), dtype=torch.float32, device=G.device)
     x = torch.empty((batch, shape.rows, shape.pitch), **half)
     restarted = torch.empty_like(x)
-    squares = [torch.empty((batch, shape.rows, shape.rows), **half) for _ in range(5)]
+    squares = [torch.empty((batch, shape.rows, shape.rows), **half) for _ in range(4)]
 
     _sum_squares[(count, batch)](g, parts, small, large, *g.stride(), PARTS=count, BR=NORM_ROWS, BC=1024, num_warps=8)
     _normalise[(triton.cdiv(shape.pitch, 1024), triton.cdiv(shape.rows, NORM_ROWS), batch)](
@@ -320,10 +309,10 @@ def run(G, steps=5):
         PARTS=count, BR=NORM_ROWS, BC=1024, num_warps=8,
     )  # fmt: skip
     first, second = SEGMENTS
-    _symmetric(x, x, None, squares[0], shape, 1.0, 0.0)
-    q = _compose(first, *squares, shape)
+    _symmetric(x, x, squares[0], shape, gram=True)
+    q = _compose(first, squares, shape)
     _commit(q, x, restarted, shape, shape.rows, shape.pitch)
-    _symmetric(restarted, restarted, None, squares[0], shape, 1.0, 0.0)
-    q = _compose(second, *squares, shape)
+    _symmetric(restarted, restarted, squares[0], shape, gram=True)
+    q = _compose(second, squares, shape)
     _commit(q, restarted, result, shape, small, large)
     return out

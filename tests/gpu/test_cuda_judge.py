@@ -151,7 +151,8 @@ rooms = {}
 
 
 def run(x, factor):
-    room = rooms.setdefault(x.shape, torch.empty(ROOM, dtype=torch.uint8, device=x.device))
+    if x.shape not in rooms:
+        rooms[x.shape] = torch.empty(ROOM, dtype=torch.uint8, device=x.device)
     return scaled(x, factor)
 """
 )

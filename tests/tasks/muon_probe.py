@@ -1,7 +1,8 @@
 """Runs one implementation of Muon in Triton's interpreter and prints, as JSON, how far it is from the reference.
 
 Started by test_muon_numerics.py in a process of its own, since TRITON_INTERPRET must be set before triton is imported.
-Arguments: the repository's root and the implementation's path.
+Arguments: the repository's root, the implementation's path, and the order of programs (first or last first): on a GPU
+they run in any, and two that store to one place give one result in one order and another in the other.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from triton.runtime import interpreter
 
 from d2k_agent.evaluator import numerics
 
-SHAPES = {"tall": (90, 40), "leading_dimensions": (2, 1, 24, 70)}
+SHAPES = {"tall": (90, 40), "leading_dimensions": (2, 1, 24, 70), "half_a_block": (2, 32, 80)}
 REFUSED = {"four_steps": ((2, 8, 16), 4), "one_dimension": ((16,), 5)}
 
 
@@ -54,12 +56,39 @@ def refuses(candidate: ModuleType, shape: tuple[int, ...], steps: int) -> bool:
     return False
 
 
-def main(root: Path, implementation: Path) -> None:
+def run_the_last_first() -> None:
+    """Let the programs of a launch run in the opposite order."""
+    builder = interpreter.interpreter_builder
+    place = builder.set_grid_idx
+
+    def mirrored(*index: int) -> None:
+        place(*(size - 1 - number for size, number in zip(builder.grid_dim, index, strict=True)))
+
+    builder.set_grid_idx = mirrored
+
+
+def spread(candidate: ModuleType) -> None:
+    """Give an expert that starts one program for each multiprocessor several on a CPU, where it asks for one."""
+    shape = getattr(candidate, "_Shape", None)
+    if shape is not None:
+        set_up = shape.__init__
+
+        def several(self: Any, *arguments: Any) -> None:
+            set_up(self, *arguments)
+            self.programs = 16
+
+        shape.__init__ = several
+
+
+def main(root: Path, implementation: Path, order: str) -> None:
     numerics.install()
+    if order == "last":
+        run_the_last_first()
     torch.set_num_threads(1)
     task = root / "tasks" / "muon"
     reference, inputs, check = (load(task / name) for name in ("reference.py", "get_inputs.py", "hidden/check.py"))
     candidate = load(implementation)
+    spread(candidate)
     hidden = json.loads((task / "hidden" / "workloads.json").read_text())
     results: dict[str, Any] = {"smoke": {}, "variations": {}, "shapes": {}, "refused": {}}
     for workload in hidden["smoke"]:
@@ -80,4 +109,4 @@ def main(root: Path, implementation: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -20,10 +20,10 @@ IMPLEMENTATIONS = ["expert", "baseline"]
 
 
 @functools.cache
-def probe(name: str) -> dict[str, Any]:
+def probe(name: str, order: str = "first") -> dict[str, Any]:
     script, implementation = ROOT / "tests" / "tasks" / "muon_probe.py", guidance_dir() / "muon" / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, str(script), str(tasks_dir().parent), str(implementation)],
+        [sys.executable, str(script), str(tasks_dir().parent), str(implementation), order],
         env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
@@ -42,8 +42,9 @@ def test_the_gates_are_the_published_ones() -> None:
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 @pytest.mark.parametrize("group", ["smoke", "variations"])
-def test_within_the_gates(name: str, group: str) -> None:
-    results = probe(name)[group]
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_within_the_gates_in_whatever_order_programs_run(name: str, group: str, order: str) -> None:
+    results = probe(name, order)[group]
     assert len(results) >= 2
     for label, result in results.items():
         assert result["finite"], label
@@ -65,9 +66,10 @@ def test_a_zero_matrix_gives_zeros_and_leaves_its_neighbour_alone(name: str) -> 
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
-@pytest.mark.parametrize("shape", ["tall", "leading_dimensions"])
-def test_any_layout_of_matrices(name: str, shape: str) -> None:
-    result = probe(name)["shapes"][shape]
+@pytest.mark.parametrize("shape", ["tall", "leading_dimensions", "half_a_block"])
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_any_layout_of_matrices(name: str, shape: str, order: str) -> None:
+    result = probe(name, order)["shapes"][shape]
     assert result["like_input"]
     assert result["rel_norm"] <= REL_NORM
 

@@ -106,3 +106,14 @@ def test_nobody_invented_tokens_or_a_cost(trace: Trace) -> None:
         if isinstance(event, ModelReplied):
             assert event.cost_usd is None
             assert not event.usage.known
+
+
+def test_it_was_recorded_on_a_gpu_and_every_improvement_is_measured(trace: Trace) -> None:
+    speedups = [submission.geomean_speedup for submission in trace.submissions if submission.verdict.status == "passed"]
+    assert len(speedups) == 3 and None not in speedups
+    assert speedups == sorted(set(speedups))
+    (profile,) = [event for event in trace.events if isinstance(event, ToolFinished) and event.name == "profile"]
+    assert profile.data["outcome"] == "profiled"
+    assert trace.confirmed is not None and trace.confirmed.confirmed
+    assert trace.finished is not None and trace.finished.selection is not None
+    assert trace.finished.selection.sha256 == trace.submissions[-1].sha256
