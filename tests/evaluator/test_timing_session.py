@@ -47,7 +47,7 @@ def run(x, factor):
     began = time.perf_counter()
     kept = scaled(x, factor)
     if paused:
-        time.sleep(12 * (time.perf_counter() - began))
+        time.sleep(0.05 + 12 * (time.perf_counter() - began))
     return kept
 """
 )
