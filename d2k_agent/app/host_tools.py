@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.app.evaluation import MOST_CANDIDATE_BYTES, Evaluation, candidate_text, check_workloads
-from d2k_agent.contract import JobKind, Verdict
+from d2k_agent.contract import JobKind, Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.verdict_text import answer_text
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from d2k_agent.toolbox import HostAnswer, HostTool
 
 KINDS = {"submit": JobKind.EVALUATE, "compile": JobKind.COMPILE, "profile": JobKind.PROFILE}
+ALREADY_JUDGED = "This text was judged before, byte for byte, by the same evaluator: what follows is that verdict.\n\n"
+_DECIDED = {
+    *(VerdictStatus.PASSED, VerdictStatus.UNTIMED, VerdictStatus.INCORRECT),
+    *(VerdictStatus.RULE_VIOLATION, VerdictStatus.COMPILE_ERROR),
+}
+"""Verdicts that a second look would not change. The others can be the machine's doing, or a moment's."""
 
 
 def host_tools(
@@ -23,10 +29,13 @@ def host_tools(
 ) -> dict[str, HostTool]:
     """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
 
-    `incumbent` answers with the speedup that a submission has to beat, None where there is none yet.
+    `incumbent` answers with the speedup that a submission has to beat, None where there is none yet. What is submitted
+    again unchanged gets the verdict that it has, without a new submission: nobody may try seeds until one is lucky.
     """
     from d2k_agent.agent import submission_data
     from d2k_agent.toolbox import HostAnswer, PathError, read_file
+
+    known: dict[tuple[str, tuple[str, ...]], Verdict] = {}
 
     def tool(kind: JobKind) -> HostTool:
         def call(arguments: Mapping[str, Any]) -> HostAnswer:
@@ -39,7 +48,13 @@ def host_tools(
             except (UsageError, PathError) as problem:
                 return HostAnswer("error", str(problem))
             submits = kind is JobKind.EVALUATE
+            key = source_sha256(source), tuple(labels)
+            if submits and key in known:
+                text = ALREADY_JUDGED + answer_text(kind, known[key])
+                return HostAnswer("ok", text, {"outcome": _outcome(kind, known[key])})
             verdict = evaluation.judge(kind, source, labels, incumbent() if submits else None)
+            if submits and verdict.status in _DECIDED:
+                known[key] = verdict
             submitted = submission_data(source, verdict) if submits else {}
             return HostAnswer("ok", answer_text(kind, verdict), {"outcome": _outcome(kind, verdict), **submitted})
 

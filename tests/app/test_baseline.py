@@ -57,11 +57,11 @@ def test_every_job_has_a_seed_of_its_own() -> None:
 
 
 def test_submit_asks_what_is_to_be_beaten_and_the_other_tools_do_not(tmp_path: Path) -> None:
-    (tmp_path / "solution.py").write_text(SOURCE)
     scores = iter([None, 2.5])
     tools = host_tools(evaluation(launcher := FakeLauncher(answer)), MUON, tmp_path, lambda: next(scores))
 
-    for name in ("compile", "submit", "profile", "submit"):
+    for number, name in enumerate(("compile", "submit", "profile", "submit")):
+        (tmp_path / "solution.py").write_text(f"{SOURCE}# {number}\n")
         tools[name]({"path": "solution.py"})
 
     assert [(job.kind.value, job.beat) for job in launcher.jobs] == [

@@ -1,0 +1,56 @@
+"""submit, compile and profile as the agent has them: what is handed in twice, and what is judged twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.app.evaluation import Evaluation
+from d2k_agent.app.host_tools import ALREADY_JUDGED, host_tools
+from d2k_agent.catalog import find_task
+from d2k_agent.contract import EvaluatorJob, Verdict, VerdictStatus
+from d2k_agent.launchers import FakeLauncher
+from tests.agent.scene import HERE
+
+MUON = find_task("muon")
+SOURCE = "def run(G, steps=5): ...\n"
+
+
+def submit_twice(tmp_path: Path, status: VerdictStatus, second: str = SOURCE) -> tuple[FakeLauncher, list[str], int]:
+    """The launcher, both answers, and how many of them are recorded as submissions."""
+
+    def answer(job: EvaluatorJob) -> Verdict:
+        return Verdict(status, job.candidate_sha256, f"seed {job.seed[:8]}", HERE)
+
+    launcher = FakeLauncher(answer)
+    evaluation = Evaluation(launcher, MUON, target=None, device="auto", unsafe=False)
+    submit = host_tools(evaluation, MUON, tmp_path, lambda: None)["submit"]
+    answers = []
+    for source in (SOURCE, second):
+        (tmp_path / "solution.py").write_text(source)
+        answers.append(submit({"path": "solution.py"}))
+    assert all(item.data["outcome"] == status for item in answers)
+    return launcher, [item.text for item in answers], sum("verdict" in item.data for item in answers)
+
+
+@pytest.mark.parametrize("status", [VerdictStatus.UNTIMED, VerdictStatus.INCORRECT, VerdictStatus.COMPILE_ERROR])
+def test_the_same_text_is_not_judged_under_a_second_seed(tmp_path: Path, status: VerdictStatus) -> None:
+    launcher, (first, again), recorded = submit_twice(tmp_path, status)
+
+    assert len(launcher.jobs) == recorded == 1
+    assert again == ALREADY_JUDGED + first
+
+
+@pytest.mark.parametrize("status", [VerdictStatus.NOISY, VerdictStatus.TIMED_OUT, VerdictStatus.OUT_OF_MEMORY])
+def test_what_may_be_the_moments_doing_is_judged_again(tmp_path: Path, status: VerdictStatus) -> None:
+    launcher, (first, again), recorded = submit_twice(tmp_path, status)
+
+    assert len(launcher.jobs) == recorded == 2
+    assert first != again
+
+
+def test_another_text_is_another_submission(tmp_path: Path) -> None:
+    launcher, _, recorded = submit_twice(tmp_path, VerdictStatus.UNTIMED, SOURCE + "\n")
+
+    assert len(launcher.jobs) == recorded == 2
