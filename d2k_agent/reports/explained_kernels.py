@@ -1,0 +1,69 @@
+"""The compiler's view of a submission's kernels, as narrow as a page: what each takes, and which were not reached.
+
+compile_text has instructions and compile-time arguments as well, for a model.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from d2k_agent.contract import CompileReport, KernelReport, Verdict
+from d2k_agent.contract.wording import counted
+from d2k_agent.reports.compile_text import MOST_WARNINGS
+from d2k_agent.reports.explained_steps import cut_short
+from d2k_agent.reports.tables import count, table
+
+WIDTH = 112
+"""Characters of a line of prose, before it is indented."""
+HEADER = ("kernel:line", "launches", "variants", "warps", "registers", "spill stores B", "spill loads B", "shared B")
+Needs = tuple[str, int, int | None, int | None, int | None, int]
+"""Of a compiled variant: where it stands, warps, registers, bytes of spill stores and loads, shared bytes."""
+
+
+def kernels_text(verdict: Verdict) -> str:
+    """A row for all variants of a kernel that take the same; below it the kernels that no launch reached."""
+    report = verdict.compile_report
+    if report is None:
+        return f"nothing was compiled: {cut_short(verdict) or 'it was not asked for'}"
+    return "\n".join(_lines(report, told=report.error == verdict.message))
+
+
+def _lines(report: CompileReport, told: bool) -> Iterator[str]:
+    where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
+    if report.error is not None:
+        yield f"not all compiled for {where}: {'as said above' if told else report.error}"
+    elif report.workloads:
+        yield textwrap.fill(f"compiled for {where} at {', '.join(report.workloads)}", WIDTH)
+    launches: dict[Needs, list[KernelReport]] = {}
+    for kernel in report.kernels:
+        if kernel.launches:
+            launches.setdefault(_needs(kernel), []).append(kernel)
+    if launches:
+        yield table(HEADER, [_row(needs, alike) for needs, alike in launches.items()], HEADER[1:])
+    yield from _unreached(report)
+    if report.not_compiled:
+        yield f"{counted(report.not_compiled, 'autotuner configuration')} left out"
+    yield from [f"warning: {warning}" for warning in report.warnings[:MOST_WARNINGS]]
+
+
+def _needs(kernel: KernelReport) -> Needs:
+    where = kernel.name if kernel.source_line is None else f"{kernel.name}:{kernel.source_line}"
+    spills = kernel.spill_store_bytes, kernel.spill_load_bytes
+    return where, kernel.num_warps, kernel.registers, *spills, kernel.shared_bytes
+
+
+def _row(needs: Needs, alike: list[KernelReport]) -> tuple[str, ...]:
+    where, warps, *rest = needs
+    launches = sum(kernel.launches for kernel in alike)
+    return where, count(launches), str(len(alike)), str(warps), *[count(value) for value in rest]
+
+
+def _unreached(report: CompileReport) -> Iterator[str]:
+    reached = {kernel.name for kernel in report.kernels if kernel.launches}
+    for name in dict.fromkeys(kernel.name for kernel in report.kernels):
+        idle = sum(not kernel.launches for kernel in report.kernels if kernel.name == name)
+        if name not in reached:
+            yield f"{name}: compiled, and no launch reached it"
+        elif idle:
+            yield f"{name}: {counted(idle, 'more variant')} compiled that no launch chose"
