@@ -22,7 +22,15 @@ def add(commands: Commands) -> None:
     parser = command(commands, "evaluate", "judge a candidate and print the verdict", EVALUATE, run_evaluate)
     _add_candidate(parser)
     parser.add_argument("--baseline", metavar="FILE", help="the source that speedups are over (default: the task's)")
-    parser.add_argument("--require-timing", action="store_true", help="exit with 1 when nothing could be measured")
+    parser.add_argument(
+        "--require-timing",
+        action="store_true",
+        help="exit with 1 when nothing could be measured (with --verify: when no latency could be compared)",
+    )
+    parser.add_argument("--explain", action="store_true", help="print a page: every check, clock, limit and digest")
+    parser.add_argument(
+        "--verify", metavar="VERDICT", help="judge again and compare with this verdict, a file of what --json printed"
+    )
     parser = command(
         commands, "compile", "compile every kernel that a candidate launches, GPU or not", COMPILE, run_compile
     )
@@ -42,13 +50,52 @@ def _add_candidate(parser: Parser) -> None:
 
 
 def run_evaluate(arguments: argparse.Namespace) -> int:
-    """Print the verdict; 0 for passed and untimed, else 1 (decision 1)."""
+    """Print the verdict; 0 for passed and untimed, else 1 (decision 1). With --verify: 0 where the other one holds."""
     from d2k_agent.contract import JobKind, VerdictStatus
+    from d2k_agent.errors import UsageError
 
+    if arguments.explain and arguments.json:
+        raise UsageError("--explain is a page to read, and --json holds all that is on it; leave one of them out")
+    if arguments.verify is not None:
+        return _verify(arguments)
     verdict = _judge(JobKind.EVALUATE, arguments)
     if arguments.require_timing and verdict.status is VerdictStatus.UNTIMED:
         return 1
     return 0 if verdict.status.acceptable else 1
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    """Print how the verdict of now compares with the earlier one; 0 where that holds, else 1.
+
+    With --require-timing it holds only where latencies were compared: who made up a version could avoid that.
+    """
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.app.verifying import verify_file
+    from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.cli.options import settings_of
+    from d2k_agent.cli.progress import open_progress
+    from d2k_agent.reports.explained_text import explained_text
+    from d2k_agent.reports.verified_text import verified_data, verified_text
+
+    solution, earlier = Path(arguments.solution), Path(arguments.verify)
+    with open_progress(quiet=False, json=True) as progress:
+        comparison = verify_file(
+            here(),
+            settings_of(arguments),
+            arguments.task,
+            solution,
+            arguments.workload,
+            progress.step,
+            earlier,
+            _baseline(arguments),
+        )
+    if arguments.json:
+        print_json(verified_data(comparison))
+    else:
+        page = f"\n\n{explained_text(comparison.now)}" if arguments.explain else ""
+        print_text(verified_text(comparison, str(earlier)) + page)
+    timed = comparison.latencies and comparison.comparable
+    return 0 if comparison.verified and (timed or not arguments.require_timing) else 1
 
 
 def run_compile(arguments: argparse.Namespace) -> int:
@@ -71,9 +118,7 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     from d2k_agent.cli.options import settings_of
     from d2k_agent.cli.progress import open_progress
 
-    solution, labels = Path(arguments.solution), arguments.workload
-    given = getattr(arguments, "baseline", None)
-    baseline = None if given is None else Path(given)
+    solution, labels, baseline = Path(arguments.solution), arguments.workload, _baseline(arguments)
     # The answer is all that stdout holds; what is being checked is shown beside it, where somebody looks.
     with open_progress(quiet=False, json=True) as progress:
         verdict = judge_file(
@@ -83,12 +128,20 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     return verdict
 
 
+def _baseline(arguments: argparse.Namespace) -> Path | None:
+    given = getattr(arguments, "baseline", None)
+    return None if given is None else Path(given)
+
+
 def _print(arguments: argparse.Namespace, verdict: Verdict, kind: JobKind) -> None:
     from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.reports.explained_text import explained_text
     from d2k_agent.reports.verdict_data import verdict_data
     from d2k_agent.reports.verdict_text import answer_text
 
     if arguments.json:
         print_json(verdict_data(verdict))
+    elif getattr(arguments, "explain", False):
+        print_text(explained_text(verdict))
     else:
         print_text(answer_text(kind, verdict))

@@ -1,11 +1,11 @@
-"""A verdict as the JSON object that scripts read."""
+"""A verdict as the JSON object that scripts read, and back."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from d2k_agent.contract import Verdict
-from d2k_agent.contract.wire import finite, to_data
+from d2k_agent.contract.wire import WireError, finite, from_data, to_data
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -17,3 +17,16 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
     """
     data: dict[str, Any] = finite(to_data(verdict))
     return {"status": data.pop("status"), "eligible": verdict.eligible, **data}
+
+
+def verdict_of(data: Any) -> Verdict:
+    """The verdict that verdict_data() made `data` of. Raises WireError for whatever else it is.
+
+    What JSON has no word for is None in it.
+    """
+    if not isinstance(data, dict):
+        raise WireError(f"an object was expected, not {type(data).__name__}")
+    verdict = from_data(Verdict, {key: value for key, value in data.items() if key != "eligible"}, "the verdict")
+    if data.get("eligible") is not verdict.eligible:
+        raise WireError("the verdict: `eligible` is missing, or contradicts the rest")
+    return verdict

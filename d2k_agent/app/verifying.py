@@ -1,0 +1,85 @@
+"""An earlier verdict put to the test: its file is read, the candidate judged again, and the two are compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from d2k_agent.app.evaluation import judge_file, read_candidate
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.contract import JobKind, Verdict, source_sha256
+from d2k_agent.contract.wire import WireError
+from d2k_agent.errors import UsageError
+from d2k_agent.reports.verdict_data import verdict_of
+from d2k_agent.reports.verified import Comparison, compare
+
+if TYPE_CHECKING:
+    from d2k_agent.launchers import Progress
+
+MOST_VERDICT_BYTES = 16 << 20
+
+
+def verify_file(
+    around: Surroundings,
+    command_line: Settings,
+    task_name: str,
+    solution: Path,
+    labels: Sequence[str],
+    progress: Progress,
+    earlier: Path,
+    baseline: Path | None = None,
+) -> Comparison:
+    """Judge the file `solution` again, under a fresh seed, and compare with the verdict in the file `earlier`.
+
+    The rest as in judge_file(). Raises UsageError, before anything is started, where `earlier` holds no verdict, or
+    one on another source.
+    """
+    before = read_verdict(earlier)
+    _require_source(before, source_sha256(read_candidate(solution)), earlier, solution)
+    now = judge_file(around, command_line, JobKind.EVALUATE, task_name, solution, labels, progress, baseline)
+    _require_source(before, now.candidate_sha256, earlier, solution)  # somebody may have edited it meanwhile
+    return compare(before, now)
+
+
+def read_verdict(path: Path) -> Verdict:
+    """The verdict that `evaluate --json` printed into `path`. Raises UsageError for a file that holds none."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MOST_VERDICT_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}; name one that holds what `evaluate --json` printed") from None
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be read ({problem.strerror}); correct its path or permissions") from None
+    if len(raw) > MOST_VERDICT_BYTES:
+        _refuse(path, f"it is larger than {MOST_VERDICT_BYTES >> 20} MiB")
+    try:
+        data = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as problem:
+        _refuse(path, f"it is not UTF-8 text (byte {problem.start})")
+    except json.JSONDecodeError as problem:
+        _refuse(path, f"it is no JSON, or was cut off: line {problem.lineno}, column {problem.colno}: {problem.msg}")
+    except (ValueError, RecursionError) as problem:
+        _refuse(path, f"it is no JSON that `evaluate` prints: {problem}")
+    try:
+        return verdict_of(data)
+    except (WireError, OverflowError) as problem:  # a whole number may be too large for a float
+        _refuse(path, str(problem))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise UsageError(f"{path} holds no verdict ({why}); `evaluate TASK FILE --json > verdict.json` writes one")
+
+
+def _require_source(before: Verdict, sha256: str, earlier: Path, solution: Path) -> None:
+    if before.candidate_sha256 != sha256:
+        raise UsageError(
+            f"{earlier} is a verdict on another source (sha256 {before.candidate_sha256[:12]}) than {solution} "
+            f"({sha256[:12]}); name the file that was judged then"
+        )
