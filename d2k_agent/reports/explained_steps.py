@@ -17,6 +17,7 @@ STEPS = {
     "compile": "every launch of run() at the registered shapes",
     "precision": "products and conversions of the compiled kernels, against the task's rule",
     "profile": "one call under the profiler",
+    "baseline": "the baseline's latencies, where they are not known yet",
     "correctness": "smoke workloads and hidden variations, new inputs before each call",
     "captured": "whether all that ran could be compiled for the target as well",
     "launches": "whether run() launches a kernel of its own",
@@ -30,14 +31,13 @@ PARTS = {
     "timed": "of it in timed calls, the baseline's included",
 }
 CONFIRMATION = "only when a run's winner is confirmed"
-_TOLD_IF_THERE = frozenset(("profile",))
+_TOLD_IF_THERE = frozenset(("profile", "baseline"))
 _CALLS = re.compile(r"[\d,]+ calls?")
 
 
 def steps_that_ran(verdict: Verdict) -> list[str]:
     """Names of the steps that ran, in their order; parts of a step (timing.tuning) are left out."""
-    ran = [name for name in verdict.seconds if "." not in name]
-    return [*[name for name in STEPS if name in ran], *[name for name in ran if name not in STEPS]]
+    return [name for name in verdict.seconds if "." not in name]
 
 
 def deciding_step(verdict: Verdict) -> str | None:

@@ -239,6 +239,12 @@ def test_host_code_that_could_not_be_captured_is_no_failure_of_the_compiler() ->
     )
 
 
+def test_a_step_of_another_evaluator_is_shown_and_decides_nothing_that_came_after_it() -> None:
+    text = explained_text(replace(incorrect(), seconds={"static": 0.1, "warming": 2.0, "correctness": 3.0}))
+    assert "in the step correctness" in text
+    assert row(section(text, "Checked"), "warming") == "warming passed 2.0 s"
+
+
 def test_a_verdict_without_durations_says_so() -> None:
     died = replace(forbidden(), status=VerdictStatus.RUNTIME_ERROR, violations=(), seconds={})
     text = explained_text(died)
