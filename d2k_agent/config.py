@@ -102,7 +102,7 @@ class Settings:
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
     (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees. `api_base` is the address of a
-    server (empty text: the provider's own).
+    server (empty text: the provider's own), `price_file` that of a cost map in LiteLLM's format (command line only).
     """
 
     model: str | None = None
@@ -121,6 +121,7 @@ class Settings:
     max_tokens: int | None = None
     temperature: float | None = None
     reasoning_effort: str | None = None
+    price_file: str | None = None
     tool_limit_s: float | None = None
     tool_output_chars: int | None = None
     runs_folder: str | None = None

@@ -15,13 +15,13 @@ from d2k_agent.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from d2k_agent.models import Model
+    from d2k_agent.models import Model, PriceRow
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
-MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout")
-"""Settings that say how a model is asked."""
+MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout", "price_file")
+"""Settings that say how a model is asked, and what it costs."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,39 @@ def _nothing_to_ask(around: Surroundings, slug: str) -> str:
     )
 
 
-def open_model(around: Surroundings, config: RunConfig, chosen: ChosenModel, notice: Callable[[str], None]) -> Model:
+def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> PriceRow | None:
+    """What the replies of a new run cost: by the price file that is named, else by the lists that ship.
+
+    None where no price is known, and for replies that are written down. Raises UsageError for a file that is wrong, or
+    has no row for the model, and for a name that is no model's.
+    """
+    from d2k_agent.models import PriceFile
+
+    if config.model.startswith((SCRIPTED, REPLAY)):
+        return None
+    named = settings.price_file
+    file = None if named is None else PriceFile(around.folder / named, named)
+    from d2k_agent.models.litellm_client import find_price
+
+    return find_price(config.model, config.model_options, file)
+
+
+def note_on_price(config: RunConfig, price: PriceRow | None) -> str | None:
+    """What to know of a model's price before it is asked; None where nobody is."""
+    if config.model.startswith((SCRIPTED, REPLAY)):
+        return None
+    if price is None:
+        return f"no price is known for {config.model}, so its cost stays unknown; --price-file gives one"
+    return f"prices of {price.model}: {price.source}" + (f", {price.date}" if price.date else "")
+
+
+def open_model(
+    around: Surroundings,
+    config: RunConfig,
+    chosen: ChosenModel,
+    price: PriceRow | None,
+    notice: Callable[[str], None],
+) -> Model:
     """The model of a run. `notice` is given a line before each wait for a provider.
 
     Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
@@ -135,13 +167,9 @@ def open_model(around: Surroundings, config: RunConfig, chosen: ChosenModel, not
         return ScriptedModel(chosen.script, chosen.name)
     if chosen.name.startswith(REPLAY):
         return ReplayModel(recorded_turns(recording(chosen.name)), chosen.name)
-    return _provider_model(around, config, notice)
-
-
-def _provider_model(around: Surroundings, config: RunConfig, notice: Callable[[str], None]) -> Model:
     from d2k_agent.models.litellm_client import LiteLLMModel
 
-    return LiteLLMModel(config.model, config.model_options, around.provider_keys(), notice=notice)
+    return LiteLLMModel(config.model, config.model_options, around.provider_keys(), price=price, notice=notice)
 
 
 def recording(name: str) -> Trace:

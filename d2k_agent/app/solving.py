@@ -25,8 +25,10 @@ from d2k_agent.app.modelling import (
     choose_model,
     files_to_keep,
     kept_model,
+    note_on_price,
     notes_on,
     open_model,
+    price_of,
     refuse_unused,
 )
 from d2k_agent.app.recorded import (
@@ -131,7 +133,7 @@ def resume(
     watcher.begin(f"resuming {name}")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
-    model = open_model(around, config, kept_model(config, run.path), watcher.note)
+    model = open_model(around, config, kept_model(config, run.path), trace.run.price, watcher.note)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)
@@ -226,9 +228,11 @@ def _start(
     watcher.begin(what)  # from here on it takes seconds
     from d2k_agent.records import RunFolder, RunRecord
 
-    for note in notes_on(chosen, config, task.slug):
-        watcher.note(note)
-    model = open_model(around, config, chosen, watcher.note)
+    price = price_of(around, settings, config)
+    for note in (*notes_on(chosen, config, task.slug), note_on_price(config, price)):
+        if note is not None:
+            watcher.note(note)
+    model = open_model(around, config, chosen, price, watcher.note)
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     record = RunRecord(
         run_id=path.name,
@@ -238,6 +242,7 @@ def _start(
         workloads=tuple(workload.label for workload in task.workloads),
         baseline_sha256=baseline_sha256(task),
         staged={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
+        price=price,
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),
     )

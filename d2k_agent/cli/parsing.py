@@ -107,6 +107,17 @@ def add_api_base(parser: Parser) -> None:
     parser.add_argument("--api-base", metavar="URL", help="address of an OpenAI-compatible server (empty: none)")
 
 
+def add_price_file(parser: Parser, what: str, *more_names: str) -> None:
+    """Add --price-file, whose help says what it is for; it may go by more names."""
+    parser.add_argument(
+        *more_names,
+        "--price-file",
+        dest="price_file",
+        metavar="FILE",
+        help=f"{what}: a JSON file in the format of LiteLLM's cost map, US$ per token",
+    )
+
+
 def add_model_options(parser: Parser) -> None:
     """Options that say which model is asked and how."""
     parser.add_argument(

@@ -13,6 +13,7 @@ from d2k_agent.cli.parsing import (
     add_evaluator_options,
     add_json,
     add_model_options,
+    add_price_file,
     add_task_of_a_run,
     add_unsafe,
     command,
@@ -35,6 +36,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
     add_levels(parser)
     add_model_options(parser)
+    add_price_file(parser, "the model's prices")
     parser.add_argument("--turns", type=int, metavar="N", help="budget of turns (default: 350)")
     parser.add_argument("--protocol", choices=PROTOCOLS, help="set of tools: all seven, or the paper's four")
     add_evaluation_options(parser)

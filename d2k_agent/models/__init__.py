@@ -1,25 +1,36 @@
 """Models: what continues the conversation, and what it cost.
 
-Covers: the protocol, usage in disjoint buckets, scripted and replayed models. The providers' client is
+Covers: the protocol, usage in disjoint buckets and its price, scripted and replayed models. The providers' client is
 `d2k_agent.models.litellm_client`, which loads its library when the first model is made.
 """
 
+from d2k_agent.models.price_lists import ModelNames, PriceFile
+from d2k_agent.models.prices import PRICED, PriceRow, Rates, Tier, cost_usd, costs
 from d2k_agent.models.protocol import Message, Model, ModelReply
 from d2k_agent.models.replay import Divergence, RecordedTurn, ReplayModel, compare
 from d2k_agent.models.scripted import ScriptedModel, load_script, script_name
-from d2k_agent.models.usage import BUCKETS, Usage
+from d2k_agent.models.usage import ASIDE, BUCKETS, Usage
 
 __all__ = [
+    "ASIDE",
     "BUCKETS",
+    "PRICED",
     "Divergence",
     "Message",
     "Model",
+    "ModelNames",
     "ModelReply",
+    "PriceFile",
+    "PriceRow",
+    "Rates",
     "RecordedTurn",
     "ReplayModel",
     "ScriptedModel",
+    "Tier",
     "Usage",
     "compare",
+    "cost_usd",
+    "costs",
     "load_script",
     "script_name",
 ]

@@ -1,16 +1,18 @@
 """Any provider's model by its LiteLLM name. The only file that names litellm, which is loaded with the first model.
 
-Covers: one request, its translation to a ModelReply, and the check of name and key before any request. Does not
-cover: streaming, price files, models without tool calls. litellm decides when it is imported whether it fetches
-price tables from the network, and reads that from the process's environment: `_load` writes those variables, for
-the whole process. Nothing here reads the environment; litellm itself does, for keys that it was not given.
+Covers: one request, its translation to a ModelReply, the check of name and key before any request, and which prices
+hold. Does not cover: streaming, price lists, models without tool calls. litellm decides when it is imported whether it
+fetches price tables from the network, and reads that from the process's environment: `_load` writes those variables,
+for the whole process. Nothing here reads the environment; litellm itself does, for keys that it was not given.
 """
 
 from __future__ import annotations
 
 import copy
+import importlib.metadata
 import json
 import logging
+import math
 import os
 import random
 import time
@@ -21,6 +23,8 @@ from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
 from d2k_agent.models.caching import cache_points
 from d2k_agent.models.faults import Judge, Mask
+from d2k_agent.models.price_lists import ModelNames, PriceFile, map_row, snapshot_row
+from d2k_agent.models.prices import PriceRow, cost_usd
 from d2k_agent.models.protocol import Message, ModelReply
 from d2k_agent.models.retry import RetryPolicy, ask_with_retry
 from d2k_agent.models.usage import Usage, usage_from_report
@@ -32,6 +36,8 @@ _ENVIRONMENT = {
 }
 _CACHES_WHERE_TOLD = ("anthropic", "bedrock", "openrouter", "vertex_ai", "azure_ai")
 """Providers of Claude models. They cache nothing without marked messages; everybody else caches by itself."""
+_SAME_PRICE = 1e-9
+"""Relative: litellm adds up in binary fractions."""
 _NOT_PARAMETERS = {"messages", "system", "system_instruction", "contents", "input", "instructions", "tools"}
 
 
@@ -40,7 +46,7 @@ class LiteLLMModel:
 
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
-    Prices are those of litellm's table, and unknown where `options` name a server.
+    Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown.
     Raises UsageError when the name is no model's or a key is missing.
     """
 
@@ -50,6 +56,7 @@ class LiteLLMModel:
         options: ModelOptions | None = None,
         keys: Mapping[str, str] | None = None,
         *,
+        price: PriceRow | None = None,
         policy: RetryPolicy | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -58,11 +65,12 @@ class LiteLLMModel:
     ) -> None:
         self.name = name
         self._options = options or ModelOptions()
+        self._price = price
         self._policy = policy or RetryPolicy()
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
         self._mask = Mask(keys or {})
         self._litellm = _load()
-        self._bare_name, self._provider = self._provider_of(name)
+        self._bare_name, self._provider = _provider_of(self._litellm, name)
         self._api_key, key_names = self._find_key(keys or {})
         self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
 
@@ -94,16 +102,6 @@ class LiteLLMModel:
     @property
     def _claude(self) -> bool:
         return self._provider in _CACHES_WHERE_TOLD and "claude" in self._bare_name.lower()
-
-    def _provider_of(self, name: str) -> tuple[str, str]:
-        try:
-            bare_name, provider, *_ = self._litellm.get_llm_provider(name)
-        except self._litellm.exceptions.BadRequestError:
-            raise UsageError(
-                f"no provider is known for the model {name!r}; give PROVIDER/NAME, for example anthropic/claude-..., "
-                "or openai/NAME with --api-base for a server of your own"
-            ) from None
-        return str(bare_name), str(provider)
 
     def _find_key(self, keys: Mapping[str, str]) -> tuple[str | None, str]:
         """The key to send (None: litellm finds it, or none is needed), and the variables that hold it, in words."""
@@ -160,34 +158,56 @@ class LiteLLMModel:
         return usage_from_report(report)
 
     def _cost_usd(self, response: Any, usage: Usage) -> float | None:
-        """The reply's price by litellm's bundled table; None where the usage or the price is not known.
+        """The reply's price, None where the usage or the price is not known.
 
-        A prompt that nobody split costs what litellm says: all of it as uncached input.
+        Litellm's table is read here as rates of tokens. Litellm itself sees more of a reply, such as the hour, the
+        region and the service tier; where that makes another price, the row is not the reply's.
         """
-        names = (self.name, self._bare_name, f"{self._provider}/{self._bare_name}")
-        if self._options.api_base or usage.output is None:
+        cost = None if self._price is None else cost_usd(self._price, usage)
+        if cost is None or self._price is None:
             return None
-        if not any(name in self._litellm.model_cost for name in names):
-            return None
-        if usage.output == response.usage.completion_tokens:
-            cost = response._hidden_params.get("response_cost")  # noqa: SLF001 - where litellm documents it
-            return None if cost is None else float(cost)
-        read, write = usage.cache_read or 0, usage.cache_write or 0
-        inputs = (usage.uncached_input or 0) + (usage.unsplit_input or 0) + write + read
-        parts = self._litellm.cost_per_token(
-            model=self._bare_name,
-            custom_llm_provider=self._provider,
-            prompt_tokens=inputs,
-            completion_tokens=usage.output,
-            cache_read_input_tokens=read,
-            cache_creation_input_tokens=write,
-        )
-        return float(sum(parts))
+        billed = response._hidden_params.get("response_cost")  # noqa: SLF001 - where litellm documents it
+        counted_alike = usage.output == response.usage.completion_tokens
+        if self._price.source == _map_version() and counted_alike and billed is not None:
+            return float(cost) if math.isclose(float(cost), billed, rel_tol=_SAME_PRICE) else None
+        return float(cost)
 
     def _parameters(self, sent: Mapping[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in sent.items() if key not in _NOT_PARAMETERS and value not in (None, {}, [])}
         masked: dict[str, Any] = json.loads(self._mask(json.dumps(kept, default=str)))
         return masked
+
+
+def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) -> PriceRow | None:
+    """The prices that hold for a model: those of `file`, else of a snapshot that ships, else of litellm's table.
+
+    None where none is known; a server that `options` name has the prices of a file or none. Raises UsageError when
+    the name is no model's, or when `file` has no row for it.
+    """
+    litellm = _load()
+    bare_name, provider = _provider_of(litellm, name)
+    names = ModelNames(name, provider, bare_name)
+    if file is not None:
+        return file.row(names)
+    if options.api_base:
+        return None
+    return snapshot_row(names) or map_row(litellm.model_cost, names, _map_version())
+
+
+def _map_version() -> str:
+    return f"LiteLLM {importlib.metadata.version('litellm')}"
+
+
+def _provider_of(litellm: Any, name: str) -> tuple[str, str]:
+    """The name that a provider knows the model by, and the provider's."""
+    try:
+        bare_name, provider, *_ = litellm.get_llm_provider(name)
+    except litellm.exceptions.BadRequestError:
+        raise UsageError(
+            f"no provider is known for the model {name!r}; give PROVIDER/NAME, for example anthropic/claude-..., "
+            "or openai/NAME with --api-base for a server of your own"
+        ) from None
+    return str(bare_name), str(provider)
 
 
 def _whole_message(choice: Any) -> Message:

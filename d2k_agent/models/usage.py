@@ -12,15 +12,19 @@ from typing import Any
 
 BUCKETS = ("uncached_input", "cache_write", "cache_read", "output")
 """The disjoint parts of a reply's tokens: each has a price of its own."""
+ASIDE = ("reasoning", "unsplit_input", "cache_write_1h")
+"""Counts beside the buckets: parts of one of them, and what is in none."""
 
 READ_FIELDS = ("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
 WRITE_FIELDS = ("cache_creation_tokens", "cache_write_tokens", "cache_creation_input_tokens")
+WRITE_DETAILS = "cache_creation_token_details"
 
 
 @dataclass(frozen=True)
 class Usage:
     """Tokens of one reply. The first four are disjoint; `reasoning` is a part of `output`. None means unknown.
 
+    `cache_write_1h` is the part of `cache_write` that was written for an hour, which costs more than for five minutes.
     `unsplit_input` are input tokens that are in none of the three input buckets, because nobody said in which.
     """
 
@@ -30,14 +34,17 @@ class Usage:
     output: int | None
     reasoning: int | None = None
     unsplit_input: int | None = None
+    cache_write_1h: int | None = None
 
     def __post_init__(self) -> None:
-        for name in (*BUCKETS, "reasoning", "unsplit_input"):
+        for name in (*BUCKETS, *ASIDE):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} is a number of tokens, not {value}")
         if self.reasoning is not None and (self.output is None or self.reasoning > self.output):
             raise ValueError(f"reasoning ({self.reasoning}) is a part of output ({self.output})")
+        if self.cache_write_1h is not None and self.cache_write_1h > (self.cache_write or 0):
+            raise ValueError(f"cache_write_1h ({self.cache_write_1h}) is a part of cache_write ({self.cache_write})")
 
     @classmethod
     def unknown(cls) -> Usage:
@@ -67,9 +74,11 @@ def usage_from_report(report: Mapping[str, Any] | None) -> Usage:
     read, write = _largest(report, READ_FIELDS), _largest(report, WRITE_FIELDS)
     cached = (read or 0) + (write or 0)
     rest = prompt - cached if cached <= prompt else prompt
+    hour = _count((report.get("prompt_tokens_details") or {}).get(WRITE_DETAILS) or {}, "ephemeral_1h_input_tokens")
+    hour = None if hour is None else min(hour, write or 0)
     if read is None:
-        return Usage(None, write, None, output, reasoning, unsplit_input=rest)
-    return Usage(rest, write or 0, read, output, reasoning)
+        return Usage(None, write, None, output, reasoning, unsplit_input=rest, cache_write_1h=hour)
+    return Usage(rest, write or 0, read, output, reasoning, cache_write_1h=hour)
 
 
 def _largest(report: Mapping[str, Any], names: Sequence[str]) -> int | None:

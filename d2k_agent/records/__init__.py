@@ -4,6 +4,7 @@ Covers: the run's folder, its record, the append-only event log, and the reader 
 anything (agent) or printing anything (reports).
 """
 
+from d2k_agent.records.costs import Cost, cost_at, recorded_cost
 from d2k_agent.records.events import (
     Choice,
     ConfirmationMeasured,
@@ -55,6 +56,7 @@ __all__ = [
     "ConfirmationReached",
     "ConfirmationTook",
     "ConversationStarted",
+    "Cost",
     "Driver",
     "EvaluationTook",
     "Event",
@@ -88,10 +90,12 @@ __all__ = [
     "WorkloadTime",
     "WorkloadVerdict",
     "confirmations",
+    "cost_at",
     "cut",
     "message_of",
     "read_events",
     "read_trace",
+    "recorded_cost",
     "recorded_turns",
     "replayed",
     "submissions",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 
-from d2k_agent.models import BUCKETS, Usage
+from d2k_agent.models import ASIDE, BUCKETS, Usage
 from d2k_agent.records.events import Event, ModelCallFailed, ModelCallInterrupted, ModelReplied
 
 
@@ -42,14 +43,13 @@ def total(events: Iterable[Event]) -> Totals:
             lost += 1
         elif isinstance(event, ModelCallFailed):
             lost += event.unknown_attempts or int(event.may_be_billed)
-    sums = {
-        name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, "reasoning", "unsplit_input")
-    }
+    sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, *ASIDE)}
     unreported = sum(1 for reply in replies if not reply.usage.known)
+    cost = sum_usd(reply.cost_usd for reply in replies)
     unpriced = lost + sum(1 for reply in replies if reply.cost_usd is None)
     return Totals(
         usage=Usage(**sums),
-        cost_usd=_sum_cost(reply.cost_usd for reply in replies),
+        cost_usd=None if cost is None else float(cost),
         replies=len(replies),
         unreported_replies=unreported,
         lost_attempts=lost,
@@ -64,6 +64,10 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _sum_cost(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def sum_usd(values: Iterable[float | None]) -> Decimal | None:
+    """The exact sum of recorded costs, None where none is known.
+
+    A cost is an exact decimal that was recorded as the float next to it, whose shortest form is that decimal again.
+    """
+    known = [Decimal(repr(value)) for value in values if value is not None]
+    return sum(known, Decimal()) if known else None

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.models.litellm_client import LiteLLMModel, _load
+from d2k_agent.models.litellm_client import LiteLLMModel, _load, find_price
+from d2k_agent.models.price_lists import PriceFile
 from d2k_agent.models.retry import RetryPolicy
 from tests.models.provider import KEY, SCHEMAS, Provider, serving
 
@@ -61,6 +62,7 @@ def client() -> Iterator[Callable[..., Asked]]:
         steps: list[dict[str, Any]] | dict[str, Any],
         name: str = "openai/d2k-test-1",
         own_server: bool = True,
+        price_file: PriceFile | None = None,
         **options: Any,
     ) -> Asked:
         playing = running.enter_context(serving(steps["responses"] if isinstance(steps, dict) else steps))
@@ -69,10 +71,12 @@ def client() -> Iterator[Callable[..., Asked]]:
             running.enter_context(providers_at(base))
         waits: list[float] = []
         notices: list[str] = []
+        asking = ModelOptions(api_base=base if own_server else None, **{"timeout_s": 20.0, **options})
         model = LiteLLMModel(
             name,
-            ModelOptions(api_base=base if own_server else None, **{"timeout_s": 20.0, **options}),
+            asking,
             {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY},
+            price=find_price(name, asking, price_file),
             policy=RetryPolicy(attempts=4),
             wait=waits.append,
             jitter=lambda: 0.0,

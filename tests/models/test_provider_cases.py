@@ -33,7 +33,7 @@ def test_buckets_and_cost(name: str, case: Case, client: Client, priced: str) ->
 
 def test_buckets_and_cost_where_the_prompt_excludes_what_was_cached(case: Case, client: Client) -> None:
     reply = client(case("B01b"), "anthropic/claude-opus-4-8", own_server=False).ask()
-    assert reply.usage == Usage(uncached_input=12, cache_write=4_000, cache_read=9_000, output=500, reasoning=None)
+    assert reply.usage == Usage(uncached_input=12, cache_write=4_000, cache_read=9_000, output=500, cache_write_1h=0)
     assert reply.cost_usd == pytest.approx(0.04206, abs=1e-9)
 
 
