@@ -9,7 +9,7 @@ from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.paths import command
-from d2k_agent.reports.tables import count, number, seconds, table
+from d2k_agent.reports.tables import at_least, count, number, seconds, table
 
 if TYPE_CHECKING:
     from d2k_agent.contract import Environment
@@ -62,10 +62,10 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
 def totals_table(totals: Totals) -> str:
     """Tokens in four disjoint buckets and the cost; what nobody counted is unknown, a sum with a gap says so."""
     rows = [
-        (name.replace("_", " "), _bound(count(getattr(totals.usage, name)), totals.lower_bound)) for name in BUCKETS
+        (name.replace("_", " "), at_least(count(getattr(totals.usage, name)), totals.lower_bound)) for name in BUCKETS
     ]
     cost = "unknown" if totals.cost_usd is None else f"{totals.cost_usd:.4f}"
-    rows.append(("cost in US$", _bound(cost, totals.cost_lower_bound)))
+    rows.append(("cost in US$", at_least(cost, totals.cost_lower_bound)))
     rows.append(("time waiting for the model", seconds(totals.seconds)))
     text = table(("tokens", "in all"), rows, ("in all",))
     if totals.unreported_replies:
@@ -77,10 +77,6 @@ def totals_table(totals: Totals) -> str:
     if totals.lost_attempts:
         text += f"\n{counted(totals.lost_attempts, 'request')} may have been billed although no answer came."
     return text
-
-
-def _bound(text: str, lower: bool) -> str:
-    return f"at least {text}" if lower and text != "unknown" else text
 
 
 def _choices(run_dir: Path, trace: Trace) -> list[str]:

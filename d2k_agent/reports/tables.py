@@ -35,6 +35,11 @@ def count(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def at_least(text: str, lower: bool) -> str:
+    """A known sum, told as a lower bound where it is one."""
+    return f"at least {text}" if lower and text != UNKNOWN else text
+
+
 def size(value: int | None) -> str:
     """Bytes in the largest binary unit that keeps the number at one or more."""
     if value is None:

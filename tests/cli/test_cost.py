@@ -1,0 +1,180 @@
+"""d2k-agent cost: runs priced anew from what they recorded, and bad input told in a sentence."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.config import RunConfig
+from d2k_agent.models import PriceRow, Rates, Usage
+from d2k_agent.records import Event, EventLog, ModelCallFailed, ModelReplied, RunFolder, RunRecord
+from tests.cli.shell import Answer, assert_refused, d2k
+from tests.models.provider import serving
+
+MODEL = "anthropic/claude-opus-4-8"
+PAGE = "https://p.example/prices"
+ROW = PriceRow(MODEL, PAGE, "2026-09-21", Rates(Decimal(5), Decimal(25), Decimal("6.25"), Decimal(10), Decimal("0.5")))
+UNGUIDED, GUIDED = (41_000, 37_261_000, 402_034_000, 7_898_000), (108_000, 48_084_000, 633_801_000, 8_085_000)
+DEARER = {
+    "input_cost_per_token": 1e-05,
+    "output_cost_per_token": 5e-05,
+    "cache_creation_input_token_cost": 1.25e-05,
+    "cache_read_input_token_cost": 1e-06,
+}
+
+
+def replied(usage: Usage, cost_usd: float | None) -> ModelReplied:
+    return ModelReplied(call=1, turn=1, message={}, finish_reason="stop", usage=usage, cost_usd=cost_usd, seconds=1.0)
+
+
+def run_of(folder: Path, name: str, *events: Event, price: PriceRow | None = ROW, model: str = MODEL) -> Path:
+    path = folder / "traces" / "runs" / name
+    record = RunRecord(
+        run_id=name, config=RunConfig("muon", model), task_slug="muon", task_digest="d", workloads=("w",), price=price
+    )
+    with EventLog(RunFolder.create(path, record).events) as log:
+        log.append(*events)
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The two rows of the published table as runs of one reply each, and a file of twice the prices."""
+    run_of(tmp_path, "unguided", replied(Usage(*UNGUIDED), 631.55325))
+    run_of(tmp_path, "guided", replied(Usage(*GUIDED), 820.0905))
+    (tmp_path / "prices.json").write_text(json.dumps({MODEL: DEARER}))
+    return tmp_path
+
+
+def rows(answer: Answer) -> list[list[str]]:
+    assert answer.status == 0, answer.err
+    return [line.split() for line in answer.out.splitlines()]
+
+
+def test_a_run_by_bucket_with_its_total_and_the_prices_that_it_rests_on(project: Path) -> None:
+    shown = rows(d2k("cost", "unguided", folder=project))
+    assert shown[0] == "run bucket tokens US$ recorded".split()
+    assert shown[1] == "unguided uncached input 41,000 0.2050".split()
+    assert "cache write 37,261,000 232.8812".split() in shown
+    assert "cache read 402,034,000 201.0170".split() in shown
+    assert "output 7,898,000 197.4500".split() in shown
+    assert "in all 447,234,000 631.5532".split() in shown
+    assert [MODEL, "0", "5", "25", "6.25", "10", "0.5", PAGE, "2026-09-21"] in shown
+
+
+def test_several_runs_have_a_sum(project: Path) -> None:
+    shown = rows(d2k("cost", "unguided", "guided", folder=project))
+    assert "all 2 runs in all 1,137,312,000 1,451.6438".split() in shown
+    assert sum(MODEL in row for row in shown) == 1
+
+
+@pytest.mark.parametrize("option", ["--prices", "--price-file"])
+def test_other_prices_stand_beside_the_recorded_ones(option: str, project: Path) -> None:
+    shown = rows(d2k("cost", "unguided", "guided", option, "prices.json", folder=project))
+    assert shown[0] == "run bucket tokens US$ recorded US$ new".split()
+    assert "in all 447,234,000 631.5532 1,263.1065".split() in shown
+    assert "all 2 runs in all 1,137,312,000 1,451.6438 2,903.2875".split() in shown
+    assert [MODEL, "0", "10", "50", "12.5", "-", "1", "prices.json", "-"] in shown
+
+
+def test_a_script_reads_the_same_from_one_object(project: Path) -> None:
+    answer = d2k("cost", "unguided", "guided", "--prices", "prices.json", "--json", folder=project)
+    data = json.loads(answer.out)
+    first = data["runs"][0]
+    assert (first["run"], first["model"], first["replies"]) == ("unguided", MODEL, 1)
+    assert first["tokens"]["cache_write"] == 37_261_000 and first["tokens"]["unsplit_input"] is None
+    assert (first["recorded"]["cost_usd"], first["new"]["cost_usd"]) == (631.55325, 1263.1065)
+    assert first["recorded"]["buckets_usd"]["output"] == 197.45 and not first["recorded"]["cost_lower_bound"]
+    assert first["recorded"]["prices"]["usd_per_million"]["0"]["cache_write"] == 6.25
+    assert data["sum"]["new"] == {"cost_usd": 2903.2875, "cost_lower_bound": False}
+
+
+def test_what_nobody_counted_makes_the_total_a_lower_bound_and_is_said(tmp_path: Path) -> None:
+    lost = ModelCallFailed(call=3, reason="hung up", may_be_billed=True, unknown_attempts=2)
+    run_of(tmp_path, "gaps", replied(Usage(*UNGUIDED), 631.55325), replied(Usage.unknown(), None), lost)
+    answer = d2k("cost", "gaps", folder=tmp_path)
+    assert "in all at least 447,234,000 at least 631.5532".split() in rows(answer)
+    assert "gaps: 1 of 2 replies came without a complete count of tokens." in answer.out
+    assert "gaps: 2 requests may have been billed although no answer came." in answer.out
+    assert "gaps: 1 of 2 replies could not be priced (US$ recorded), so the total is a lower bound." in answer.out
+
+
+def test_an_unknown_cost_is_unknown_and_never_zero(tmp_path: Path) -> None:
+    run_of(tmp_path, "blind", replied(Usage.unknown(), None), price=None, model="scripted/x")
+    answer = d2k("cost", "blind", folder=tmp_path)
+    assert "in all unknown unknown".split() in rows(answer)
+    assert "blind recorded no prices, and no price is known for its model; --prices FILE gives one." in answer.out
+    assert json.loads(d2k("cost", "blind", "--json", folder=tmp_path).out)["sum"]["recorded"]["cost_usd"] is None
+
+
+def test_an_older_run_without_prices_has_its_recorded_sum_and_the_prices_that_ship(tmp_path: Path) -> None:
+    run_of(tmp_path, "older", replied(Usage(*UNGUIDED), 600.5), price=None)
+    answer = d2k("cost", "older", folder=tmp_path)
+    assert "in all 447,234,000 600.5000 631.5532".split() in rows(answer)
+    assert "older recorded no prices; US$ new is at the prices of https://platform.claude.com" in answer.out
+
+
+def test_input_that_nobody_split_has_a_row_of_its_own(tmp_path: Path) -> None:
+    run_of(tmp_path, "silent", replied(Usage(None, None, None, 1_000, unsplit_input=1_000_000), 5.025))
+    answer = d2k("cost", "silent", folder=tmp_path)
+    assert "unsplit input at least 1,000,000 5.0000".split() in rows(answer)
+    assert "silent: of unsplit input nobody said what was cached" in answer.out
+    assert "in all at least 1,001,000 5.0250".split() in rows(answer)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nowhere"], "there is no run 'nowhere'"),
+        (["guided", "guided"], "guided is a run that is named already"),
+        (["guided", "--prices", "none.json"], "the price file none.json cannot be read"),
+        (["guided", "--prices", "other.json"], f"the price file other.json has no row for {MODEL}"),
+        (["guided", "--prices", "broken.json"], f"broken.json: {MODEL}: output_cost_per_token must be"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[str], complaint: str, project: Path) -> None:
+    (project / "other.json").write_text(json.dumps({"p/m": DEARER}))
+    (project / "broken.json").write_text(json.dumps({MODEL: {**DEARER, "output_cost_per_token": "free"}}))
+    assert_refused(d2k("cost", *words, folder=project), 2, complaint)
+
+
+@pytest.mark.parametrize(("name", "text"), [("events.jsonl", '{"type": "no such"}\n{}\n'), ("run.json", "{")])
+def test_a_damaged_record_is_one_sentence(name: str, text: str, project: Path) -> None:
+    (project / "traces" / "runs" / "guided" / name).write_text(text)
+    assert_refused(d2k("cost", "guided", folder=project), 2, name, "cannot be read")
+
+
+def test_a_price_file_is_nothing_to_replies_that_are_written_down(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "script.json").write_text(json.dumps({"replies": [{"content": "done"}]}))
+    options: list[Any] = ["--model", "scripted/script.json", "--price-file", "prices.json"]
+    assert_refused(d2k("solve", "muon", *options, folder=project), 2, "--price-file means nothing to scripted/")
+
+
+def test_a_run_records_the_prices_of_its_file_and_is_priced_by_them(project: Path) -> None:
+    """Over HTTP, from a server of one's own: its model has no other price."""
+    tokens = {"prompt_tokens": 10_000, "completion_tokens": 500, "prompt_tokens_details": {"cached_tokens": 9_000}}
+    message = {"role": "assistant", "content": "I am done."}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "own", "usage": tokens}
+    body["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    (project / "own.json").write_text(json.dumps({"openai/own": DEARER}))
+    with serving([{"status": 200, "body": body}]) as provider:
+        options = ["--model", "openai/own", "--api-base", f"{provider.url}/v1", "--price-file", "own.json"]
+        solved = d2k("solve", "muon", *options, "--run-dir", "new", folder=project)
+    assert "prices of openai/own: own.json" in solved.out
+    assert "cost in US$ 0.1320".split() in rows(solved)
+
+    record = RunFolder(project / "new").read_record()
+    assert record.price is not None and (record.price.source, record.price.rates.output) == ("own.json", Decimal(50))
+    (project / "own.json").unlink()
+    assert "in all 31,500 0.1320".split() in rows(d2k("cost", "new", folder=project))
+
+
+def test_a_wrong_price_file_stops_a_run_before_anything_is_written(project: Path) -> None:
+    options = ["--model", "openai/gpt-6-astra", "--price-file", "prices.json", "--run-dir", "new"]
+    answer = d2k("solve", "muon", *options, folder=project, extra={"OPENAI_API_KEY": "sk-test"})
+    assert_refused(answer, 2, "the price file prices.json has no row for openai/gpt-6-astra")
+    assert not (project / "new").exists()
