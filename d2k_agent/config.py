@@ -59,10 +59,10 @@ class RunConfig:
     """All that decides what a run does; written into run.json, and enough to resume or replay it.
 
     `task` is a slug, or the absolute path of a task's folder. `levels` names the guidance handed out. `model` is
-    `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `target` is an architecture to compile for
-    (None: that of the GPU present, else b200). `gpu` is the GPU that the evaluator sees (None: all), `evaluator` the
-    command prefix that it was started through (None: on this machine). `arm`, `pair` and `replicate` name the run's
-    place in a study.
+    `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `budget_usd` bounds what its replies may
+    cost (None: no limit). `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu`
+    is the GPU that the evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on
+    this machine). `arm`, `pair` and `replicate` name the run's place in a study.
     """
 
     task: str
@@ -71,6 +71,7 @@ class RunConfig:
     mode: str = "kernel"
     protocol: str = "default"
     turns: int = 350
+    budget_usd: float | None = None
     target: str | None = None
     device: str = "auto"
     gpu: str | None = None
@@ -89,6 +90,7 @@ class RunConfig:
         _one_of("target", self.target, TARGETS)
         _gpu(self.gpu)
         _positive("turns", self.turns)
+        _positive("budget-usd", self.budget_usd)
         _positive("timeout", self.model_options.timeout_s)
         _positive("max-tokens", self.model_options.max_tokens)
         _positive("tool-limit-s", self.tool_limits.limit_s)
@@ -102,13 +104,15 @@ class Settings:
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
     (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees. `api_base` is the address of a
-    server (empty text: the provider's own), `price_file` that of a cost map in LiteLLM's format (command line only).
+    server (empty text: the provider's own), `price_file` that of a cost map in LiteLLM's format (command line only,
+    as is `budget_usd`).
     """
 
     model: str | None = None
     levels: tuple[str, ...] | None = None
     protocol: str | None = None
     turns: int | None = None
+    budget_usd: float | None = None
     target: str | None = None
     device: str | None = None
     gpu: str | None = None
@@ -152,6 +156,7 @@ class Settings:
             levels=levels,
             protocol=_or(self.protocol, "default"),
             turns=_or(self.turns, 350),
+            budget_usd=self.budget_usd,
             target=self.target,
             device=_or(self.device, "auto"),
             gpu=self.gpu,

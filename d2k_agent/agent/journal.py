@@ -91,6 +91,10 @@ class Journal:
         """The answer to model call `call`, None when it has none yet."""
         return self._replies.get(call)
 
+    def costs(self) -> list[float | None]:
+        """What each reply cost in US$, None where that is not known."""
+        return [reply.cost_usd for reply in self._replies.values()]
+
     def requested(self, call: int) -> tuple[RequestedCall, ...]:
         """The tool calls that the answer to model call `call` requests."""
         if self._requested[0] != call:

@@ -7,6 +7,8 @@ nodes (graph.py) or how a selection is made (selection.py).
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from langgraph.graph import END
 
 from d2k_agent.agent import prompt
@@ -34,6 +36,7 @@ from d2k_agent.records import (
     ToolCallStarted,
     ToolFinished,
     TurnClosed,
+    sum_usd,
 )
 from d2k_agent.toolbox import ToolCall, ToolResult
 
@@ -62,6 +65,9 @@ def call_model(state: State, parts: Parts) -> Way:
     """Get the next reply."""
     number = state["call"] + 1
     if parts.journal.reply(number) is None:
+        spent = _budget_spent(parts)
+        if spent is not None:
+            return Way("select", {"stop": str(spent)})
         try:
             _ask(parts, number, state["turn"] + 1)
         except (ContextOverflow, ScriptEnded) as ending:
@@ -80,6 +86,17 @@ def call_model(state: State, parts: Parts) -> Way:
     if not calls:
         return Way("nudge", {"call": number})
     return Way(node_of(calls[0]), {"call": number, "nudges": 0, "calls": len(calls), "index": 0})
+
+
+def _budget_spent(parts: Parts) -> StopReason | None:
+    """Why no further request may be made under a limit in dollars, None where one may."""
+    if parts.budget_usd is None:
+        return None
+    costs = parts.journal.costs()
+    if None in costs:
+        return StopReason.COST_UNKNOWN
+    spent = sum_usd(costs)
+    return StopReason.COST_LIMIT if spent is not None and spent >= Decimal(repr(parts.budget_usd)) else None
 
 
 def _ask(parts: Parts, number: int, turn: int) -> None:

@@ -35,7 +35,7 @@ Confirm = Callable[[str], Verdict]
 
 @dataclass
 class Parts:
-    """One driven run. `node` names the node at work."""
+    """One driven run. `budget_usd` is what its replies may cost (None: no limit), `node` the node at work."""
 
     run: RunFolder
     journal: Journal
@@ -44,6 +44,7 @@ class Parts:
     turns: int
     workloads: tuple[str, ...]
     confirm: Confirm | None
+    budget_usd: float | None = None
     node: str = "prepare"
 
 

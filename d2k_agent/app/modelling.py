@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
-MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout", "price_file")
-"""Settings that say how a model is asked, and what it costs."""
+MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout", "price_file", "budget_usd")
+"""Settings that say how a model is asked, and what it may cost."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> Pri
     """What the replies of a new run cost: by the price file that is named, else by the lists that ship.
 
     None where no price is known, and for replies that are written down. Raises UsageError for a file that is wrong, or
-    has no row for the model, and for a name that is no model's.
+    has no row for the model, for a name that is no model's, and where a limit in dollars would be blind.
     """
     from d2k_agent.models import PriceFile
 
@@ -137,7 +137,13 @@ def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> Pri
     file = None if named is None else PriceFile(around.folder / named, named)
     from d2k_agent.models.litellm_client import find_price
 
-    return find_price(config.model, config.model_options, file)
+    price = find_price(config.model, config.model_options, file)
+    if price is None and config.budget_usd is not None:
+        raise UsageError(
+            f"no price is known for {config.model}, so --budget-usd could not be kept; give one with --price-file, or "
+            "leave the limit out"
+        )
+    return price
 
 
 def note_on_price(config: RunConfig, price: PriceRow | None) -> str | None:

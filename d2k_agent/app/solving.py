@@ -88,6 +88,7 @@ def replay(
         was,
         task=_task_reference(task),
         model=model.name,
+        budget_usd=None,  # recorded replies cost nothing anew
         target=settings.target or was.target,
         device=settings.device or was.device,
         # The recording's are those of the machine that made it.

@@ -38,6 +38,9 @@ def add(commands: Commands) -> None:
     add_model_options(parser)
     add_price_file(parser, "the model's prices")
     parser.add_argument("--turns", type=int, metavar="N", help="budget of turns (default: 350)")
+    parser.add_argument(
+        "--budget-usd", type=float, metavar="X", help="ask no more once the replies cost X dollars (default: no limit)"
+    )
     parser.add_argument("--protocol", choices=PROTOCOLS, help="set of tools: all seven, or the paper's four")
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")

@@ -37,7 +37,7 @@ from d2k_agent.records.lock import Driver
 from d2k_agent.records.log import EventLog, read_events
 from d2k_agent.records.replayed import Replayed, recorded_turns, replayed
 from d2k_agent.records.run_record import RunRecord
-from d2k_agent.records.totals import Totals, total
+from d2k_agent.records.totals import Totals, sum_usd, total
 from d2k_agent.records.trace import (
     Confirmation,
     Submission,
@@ -99,5 +99,6 @@ __all__ = [
     "recorded_turns",
     "replayed",
     "submissions",
+    "sum_usd",
     "total",
 ]

@@ -38,9 +38,11 @@ HERE = Environment("host", "cpu", "cpu", "b200", "none", "3.11", "2.13", "3.7", 
 Requests = list[bytes]
 
 
-def new_run(path: Path, turns: int = 20, workloads: Sequence[str] = WORKLOADS) -> RunFolder:
+def new_run(
+    path: Path, turns: int = 20, workloads: Sequence[str] = WORKLOADS, budget_usd: float | None = None
+) -> RunFolder:
     """A run in which nothing has happened."""
-    config = RunConfig(task="muon", model="scripted/test", turns=turns)
+    config = RunConfig(task="muon", model="scripted/test", turns=turns, budget_usd=budget_usd)
     record = RunRecord(run_id="r", config=config, task_slug="muon", task_digest="d", workloads=tuple(workloads))
     run = RunFolder.create(path, record)
     (run.workspace / "solution.py").write_text("# template\n")

@@ -70,6 +70,27 @@ def test_the_turn_limit_ends_the_run_with_a_selection(tmp_path: Path) -> None:
     assert read_trace(run.path).turns == 2
 
 
+@pytest.mark.parametrize(("budget_usd", "asked"), [(0.25, 1), (0.5, 2), (0.51, 3)])
+def test_a_limit_in_dollars_ends_the_run_with_a_selection(budget_usd: float, asked: int, tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r", budget_usd=budget_usd)
+
+    outcome = drive(run, Counted(scripted([hand_in("# speedup 2.0\n")] * 5)))
+
+    assert outcome.stop_reason is StopReason.COST_LIMIT
+    assert outcome.selection is not None
+    assert read_trace(run.path).totals.replies == asked
+
+
+def test_under_a_limit_in_dollars_a_reply_without_a_price_is_the_last(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r", budget_usd=100.0)
+
+    outcome = drive(run, scripted([hand_in("# speedup 2.0\n")] * 5))
+
+    assert outcome.stop_reason is StopReason.COST_UNKNOWN
+    assert outcome.selection is not None
+    assert read_trace(run.path).totals.replies == 1
+
+
 def test_many_calls_of_one_reply_are_one_turn(tmp_path: Path) -> None:
     run = new_run(tmp_path / "r", turns=1)
     calls = [call("bash", command=f"echo {number}") for number in range(5)]

@@ -173,6 +173,18 @@ def test_a_run_records_the_prices_of_its_file_and_is_priced_by_them(project: Pat
     assert "in all 31,500 0.1320".split() in rows(d2k("cost", "new", folder=project))
 
 
+def test_a_limit_in_dollars_wants_a_price(project: Path) -> None:
+    own = ["--model", "openai/own", "--api-base", "http://127.0.0.1:9/v1", "--run-dir", "new"]
+    assert_refused(
+        d2k("solve", "muon", *own, "--budget-usd", "5", folder=project),
+        2,
+        "no price is known for openai/own, so --budget-usd could not be kept; give one with --price-file",
+    )
+    assert not (project / "new").exists()
+    assert_refused(d2k("solve", "muon", "--budget-usd", "5", folder=project), 2, "--budget-usd needs --model")
+    assert_refused(d2k("solve", "muon", *own, "--budget-usd", "0", folder=project), 2, "budget-usd must be greater")
+
+
 def test_a_wrong_price_file_stops_a_run_before_anything_is_written(project: Path) -> None:
     options = ["--model", "openai/gpt-6-astra", "--price-file", "prices.json", "--run-dir", "new"]
     answer = d2k("solve", "muon", *options, folder=project, extra={"OPENAI_API_KEY": "sk-test"})
