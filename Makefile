@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check bench gpu-test gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test check bench gpu-here gpu-test gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -56,11 +56,16 @@ bench: $(STAMP) ## measure ratios side by side: each file of benchmarks/
 # On a GPU machine, with its own Python, torch and triton. What a file of results holds is not measured again.
 GPU_PYTHON ?= python3
 TASKS ?= muon
-gpu-test: ## run the tests that need a GPU, with that machine's own Python and pytest
+gpu-here:
+	@$(GPU_PYTHON) -c 'import sys, torch, triton; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { \
+		echo "$(GPU_PYTHON) sees no NVIDIA GPU, or has no torch and triton." \
+		     "Name a Python that does: make gpu-test GPU_PYTHON=/path/to/python3"; exit 2; }
+
+gpu-test: gpu-here ## run the tests that need a GPU, with that machine's own Python and pytest
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
 		--import-mode=importlib tests/gpu tests/evaluator tests/isolation
 
-gpu-tasks: ## measure reference, baseline and expert of TASKS on the GPU that is here
+gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build
 	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl || exit 1; done
 

@@ -93,7 +93,10 @@ def _decode_plain(kind: Any, data: Any, where: str) -> Any:
         except ValueError as problem:
             raise WireError(f"{where}: {problem}") from None
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+        try:
+            return float(data)
+        except OverflowError:
+            raise WireError(f"{where}: a number of {data.bit_length()} bits is too large") from None
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
         raise WireError(f"{where}: {kind.__name__} was expected, not {type(data).__name__}")
     return data

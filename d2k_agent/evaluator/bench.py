@@ -54,21 +54,15 @@ class Bench:
     def _lasting(self) -> list[int]:
         """The processes that outlive candidates."""
         zygotes = [item.pid for item in (self.interpreting, self.compiling, self.running) if item is not None]
-        return zygotes + [baseline.pid for baseline in self._baselines.values()]
+        return zygotes + [baseline.pid for baseline in self._baselines.values() if not baseline.ended]
 
     def baseline(self, job: EvaluatorJob, start: Callable[[], Baseline]) -> Baseline:
-        """The job's baseline as it stands ready, started if it does not."""
+        """The job's baseline as it stands ready, started if it does not, or where the last one failed."""
         assert job.baseline is not None
         key = (job.task.digest, source_sha256(job.baseline))
-        if key not in self._baselines:
+        if key not in self._baselines or self._baselines[key].ended:
             self._baselines[key] = start()
         return self._baselines[key]
-
-    def forget_baseline(self, job: EvaluatorJob) -> None:
-        """End the job's baseline, which failed: the next job starts it anew."""
-        baseline = self._baselines.pop((job.task.digest, source_sha256(job.baseline or "")), None)
-        if baseline is not None:
-            baseline.close()
 
 
 def _cuda() -> Device:

@@ -25,10 +25,10 @@ from d2k_agent.contract import (
     source_sha256,
 )
 from d2k_agent.evaluator.bench import Bench
-from d2k_agent.evaluator.checks.calls import crowded
+from d2k_agent.evaluator.checks.calls import lacks_memory
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
-from d2k_agent.evaluator.checks.series import Budget, SeriesRunner, planned
+from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, planned
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
@@ -55,7 +55,7 @@ _COMPILE_STATUS = {
 }
 
 
-_ON_THE_DEVICE = {"correctness", "timing", "profile", "device clock"}
+_ON_THE_DEVICE = {"baseline", "correctness", "timing", "profile", "device clock"}
 
 
 class _Case:
@@ -76,6 +76,7 @@ class _Case:
         self._isolation: str | None = None
         self._held = ExitStack()
         self._running = Running(self._process)
+        self._baseline: Baseline | None = None
         elsewhere = None if self._device.times else job.meant_for
         self._target = job.target or elsewhere or present_target()
         self._budget = Budget(job.limits.job_s)
@@ -107,14 +108,21 @@ class _Case:
 
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
         measured = ("timing", self._timed) if self._device.times else ("late", self._late)
+        # Before the candidate's process, so that each candidate is timed in the process in which it was checked.
+        first = [("baseline", self._baselined)] * self._device.times
         if self._job.trusted:
-            return [("correctness", self._correctness), measured]
+            return [*first, ("correctness", self._correctness), measured]
         steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static)] * self._job.static_rules
         steps += [("compile", self._compile), ("precision", self._precision)]
         if self._job.kind is JobKind.PROFILE:
             steps.append(("profile", self._profiled))
         if self._job.kind.judges:
-            steps += [("correctness", self._correctness), ("captured", self._captured), ("launches", self._launches)]
+            steps += [
+                *first,
+                ("correctness", self._correctness),
+                ("captured", self._captured),
+                ("launches", self._launches),
+            ]
             steps.append(measured)
         if self._job.kind is JobKind.CONFIRM:
             steps.append(("device clock", self._device_clock))
@@ -177,6 +185,31 @@ class _Case:
             report, self._isolation = compile_report(self._job, self._target, process, workloads, self._task.smoke)
             return report
 
+    def _baselined(self) -> Verdict | None:
+        """On a GPU: have the baseline up and measured."""
+        source = self._job.baseline
+        if self._wanted and self._task.mutated:
+            raise TaskFault(f"task {self._task.slug}: this version cannot time run() where it may change its inputs")
+        if self._wanted and source is not None:
+            setting = self._setting
+            start = lambda: Baseline.start(lambda: self._process(source), setting)  # noqa: E731
+            self._baseline = self._bench.baseline(self._job, start)
+            if not self._baseline.covers(setting):
+                self._baseline.measure(setting, {})
+        return None
+
+    @property
+    def _setting(self) -> Setting:
+        return Setting(
+            self._task,
+            self._device,
+            self._wanted,
+            self._job.seed,
+            self._job.limits,
+            self._bench.progress,
+            self._job.trusted,
+        )
+
     def _correctness(self) -> Verdict | None:
         self._held.enter_context(self._running)
         ended = self._series(late=False)
@@ -233,31 +266,34 @@ class _Case:
 
     def _series(self, late: bool) -> Verdict | None:
         """All series of one tier, in order, to the first failure."""
-        runner, tuning_s = self._runner(late), 0.0
+        tier = "late" if late else "correctness"
         for series in planned(self._task, self._device, late):
             if self._selected_smoke() and series.label not in self._job.workloads:
                 continue
-            result = runner.run(series)
-            if crowded(result.checks):
-                tuning_s += runner.tuning_s
-                self._running.end()
-                runner = self._runner(late)
-                result = runner.run(series)
+            result = self._checked(series, tier)
             self._results.append(result)
-            self._peak(runner.peak_memory_bytes)
-            self._seconds[f"{'late' if late else 'correctness'}.tuning"] = round(tuning_s + runner.tuning_s, 3)
             if not result.status.acceptable:
                 return self._end(result.status, result.message)
         return None
 
-    def _runner(self, late: bool) -> SeriesRunner:
-        """What runs series in the process that is there, or in a fresh one."""
+    def _checked(self, series: Series, tier: str, attempt: str = "") -> WorkloadResult:
+        """What a series came to in the process that is there, or in a fresh one."""
         job, process = self._job, self._running.process
         self._isolation = process.isolation
-        seed = derive(job.seed, "late" if late else "early")
-        return SeriesRunner(
+        seed = derive(job.seed, tier, attempt)
+        runner = SeriesRunner(
             self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
         )
+        crowded = self._running.serves_others(series.label) and self._device.times
+        result = runner.run(series)
+        name = f"{tier}.tuning"
+        self._seconds[name] = round(self._seconds.get(name, 0.0) + runner.tuning_s, 3)
+        if crowded and (result.status is VerdictStatus.OUT_OF_MEMORY or lacks_memory(result.checks)):
+            self._running.end()
+            self._notes.append(f"{series.label} was checked in a fresh process: one that served others lacked memory")
+            return self._checked(series, tier, "alone")
+        self._peak(runner.peak_memory_bytes)
+        return result
 
     def _peak(self, peak_bytes: int | None) -> None:
         if peak_bytes is not None:
@@ -267,37 +303,17 @@ class _Case:
         """On a GPU: the late variations, then latencies, in the process that was checked."""
         if not self._wanted:
             return None
-        if self._task.mutated:
-            raise TaskFault(f"task {self._task.slug}: this version cannot time run() where it may change its inputs")
-        setting = Setting(
-            self._task,
-            self._device,
-            self._wanted,
-            self._job.seed,
-            self._job.limits,
-            self._bench.progress,
-            self._job.trusted,
-        )
         try:
             ended = self._late()
             if ended is not None:
                 return ended
-            outcome = Comparison(setting, self._running, self._baseline(setting), self._job.beat).run()
-        except TaskFault:
-            self._bench.forget_baseline(self._job)
-            raise
+            outcome = Comparison(self._setting, self._running, self._baseline, self._job.beat).run()
         except CandidateFault as fault:
             # The process has seen hidden inputs: what it says in its own words could carry them.
             raise CandidateFault(fault.status, fault.brief, fault.violations) from fault
         finally:
             self._running.end()
         return self._take(outcome)
-
-    def _baseline(self, setting: Setting) -> Baseline | None:
-        source = self._job.baseline
-        if source is None:
-            return None
-        return self._bench.baseline(self._job, lambda: Baseline.start(lambda: self._process(source), setting))
 
     def _take(self, outcome: Outcome) -> Verdict | None:
         """Results of the registered workloads from what timing came to."""

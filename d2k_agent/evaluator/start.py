@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
+import sys
 
 from d2k_agent.contract.frames import read_frame, write_frame
 from d2k_agent.contract.gpu import gpu_variables, no_gpu
@@ -23,6 +25,7 @@ def start(archive: bytes) -> None:
     os.chdir("/")  # wherever a command prefix led
     os.environ.pop("SSH_AUTH_SOCK", None)  # an agent that signs with the user's keys is nothing for a candidate
     try:
+        _complete()
         os.environ.update(_chosen(gpu))
     except ValueError as problem:
         if read_frame(0):
@@ -31,6 +34,16 @@ def start(archive: bytes) -> None:
     from d2k_agent.evaluator.server import main
 
     main(hashlib.sha256(archive).hexdigest())
+
+
+def _complete() -> None:
+    """Raises ValueError where this Python lacks what judging takes."""
+    missing = [name for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"the Python that was to judge, {sys.executable}, has no {' and no '.join(missing)}: name one that has "
+            "(--evaluator-python; score.py is started with it)"
+        )
 
 
 def _chosen(gpu: str | None) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A program of its own, since it forks zygotes. The CPU device measures nothing for users; here it shows that whatever is
 timed is checked, without a GPU. stdin: {"baseline": source or null, "beat": number or null, "sources": {name:
-[the source of the first process, of the next, ...]}, "n": elements, "graph": true or false}.
+[the source of the first process, of the next, ...]}, "n": elements, "graph": true or false, "step_ms": milliseconds}.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
         segments=2,
         segment_s=0.6,
         graph_calls=16,
-        step_ms=2.0,
+        step_ms=asked["step_ms"],
         wall=0.3,
         audit=3.0,
         noise=2.0,
@@ -78,6 +78,8 @@ def main() -> None:
     for name, texts in asked["sources"].items():
         answer: dict[str, Any] = {"name": name}
         try:
+            if baseline is not None and not baseline.covers(setting):
+                baseline.measure(setting, {})
             with Running(starts(texts)) as running:
                 outcome = Comparison(setting, running, baseline, asked["beat"]).run()
             results = [failure_of(outcome)] if outcome.failed else results_of(outcome)

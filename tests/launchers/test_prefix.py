@@ -127,6 +127,18 @@ def test_a_gpu_is_refused_where_there_is_none() -> None:
         launcher.close()
 
 
+def test_a_python_without_torch_is_named_at_once(tmp_path: Path) -> None:
+    bare = script(tmp_path / "python3", f'exec {sys.executable} -S "$@"')  # without site-packages
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, str(bare))
+    began = time.monotonic()
+    try:
+        with pytest.raises(UsageError, match="has no torch and no triton: name one that has"):
+            launcher.launch(job(HONEST))
+    finally:
+        launcher.close()
+    assert time.monotonic() - began < 20
+
+
 @pytest.mark.skipif(not gpu_devices(), reason="no GPU is here")
 @pytest.mark.gpu
 def test_the_gpu_is_chosen_among_those_visible_there(tmp_path: Path) -> None:

@@ -68,16 +68,15 @@ def run_the_last_first() -> None:
 
 
 def spread(candidate: ModuleType) -> None:
-    """Give an expert that starts one program for each multiprocessor several on a CPU, where it asks for one."""
-    shape = getattr(candidate, "_Shape", None)
-    if shape is not None:
-        set_up = shape.__init__
+    """Give the expert, which starts a program for each multiprocessor, several on a CPU, where it asks for one."""
+    set_up = candidate._Shape.__init__
 
-        def several(self: Any, *arguments: Any) -> None:
-            set_up(self, *arguments)
-            self.programs = 16
+    def several(self: Any, *arguments: Any) -> None:
+        set_up(self, *arguments)
+        assert self.programs == 1
+        self.programs = 16
 
-        shape.__init__ = several
+    candidate._Shape.__init__ = several
 
 
 def main(root: Path, implementation: Path, order: str) -> None:
@@ -88,7 +87,8 @@ def main(root: Path, implementation: Path, order: str) -> None:
     task = root / "tasks" / "muon"
     reference, inputs, check = (load(task / name) for name in ("reference.py", "get_inputs.py", "hidden/check.py"))
     candidate = load(implementation)
-    spread(candidate)
+    if implementation.name == "expert.py":
+        spread(candidate)
     hidden = json.loads((task / "hidden" / "workloads.json").read_text())
     results: dict[str, Any] = {"smoke": {}, "variations": {}, "shapes": {}, "refused": {}}
     for workload in hidden["smoke"]:

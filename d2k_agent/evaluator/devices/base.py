@@ -58,6 +58,9 @@ class Device(Protocol):
     def settle(self) -> None:
         """Return when all that this process wrote there is written."""
 
+    def flush(self) -> None:
+        """Fill the last cache with other data, so that what was written before comes from memory."""
+
     def trim(self) -> None:
         """Give back memory that this process keeps for later: a candidate may need it."""
 

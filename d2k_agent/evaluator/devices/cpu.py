@@ -64,6 +64,9 @@ class CpuDevice:
     def settle(self) -> None:
         """A processor has written when it has written."""
 
+    def flush(self) -> None:
+        """Nothing is timed here."""
+
     def trim(self) -> None:
         """PyTorch keeps nothing of a processor's memory."""
 

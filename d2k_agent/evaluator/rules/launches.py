@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.analysis import analyse, parse, unreadable
+from d2k_agent.evaluator.rules.analysis import analyse, unreadable
 from d2k_agent.evaluator.rules.program import Program
 from d2k_agent.evaluator.rules.values import Kind
 
@@ -18,9 +18,10 @@ def missing_launch(source: str) -> tuple[Violation, ...]:
 
     Only for candidates whose outputs are right. What the launched kernel is good for, only a run can tell.
     """
-    parse(source)
     try:
         return _missing(analyse(source))
+    except SyntaxError:
+        raise
     except Exception as problem:  # noqa: BLE001 - as in check_rules: what cannot be followed counts as found
         return (unreadable(problem),)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules import external_names, imports, monkeypatch, reflection, tensor_math
-from d2k_agent.evaluator.rules.analysis import analyse, parse, unread, unreadable
+from d2k_agent.evaluator.rules.analysis import analyse, unread, unreadable
 from d2k_agent.evaluator.rules.encoding import foreign_encoding
 from d2k_agent.evaluator.rules.facts import Fact
 from d2k_agent.evaluator.rules.policy import Policy, policy_of
@@ -62,11 +62,12 @@ def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
     foreign = foreign_encoding(source)
     if foreign:
         return foreign
-    parse(source)
     try:
         program = analyse(source)
         found = {violation for rule in RULES for violation in rule.find(program.before.facts, policy)}
         found.update(unread(program))
+    except SyntaxError:
+        raise
     except Exception as problem:  # noqa: BLE001 - hostile text: whatever it makes fail, it must not get past
         return (unreadable(problem),)
     return tuple(sorted(found, key=lambda violation: (violation.line or 0, violation.check, violation.message)))

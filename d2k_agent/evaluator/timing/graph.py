@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +15,6 @@ from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices import driver
 
 _KERNEL_NODE = 0
-_MOST_NAMED = 5
 
 
 class _KernelNodeParams(ctypes.Structure):
@@ -27,6 +28,36 @@ class _KernelNodeParams(ctypes.Structure):
         ("kernel", ctypes.c_void_p),
         ("context", ctypes.c_void_p),
     ]
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What a process says of a capture. No names: a candidate chooses them.
+
+    single    kernels of one call
+    captured  kernels of all calls
+    repeated  whether these are those of one call, again and again
+    digest    of one call's kernels by name, grid, block and shared memory
+    """
+
+    single: int
+    captured: int
+    repeated: bool
+    digest: str
+
+
+def irregular(told: Kernels, calls: int, digest: str | None) -> str:
+    """What is wrong with a capture of that many calls, in words; empty where nothing is.
+
+    `digest` is that of an earlier capture of the same run(), None for the first one.
+    """
+    if told.single < 1:
+        return "run() launches no kernel that a graph can capture"
+    if not told.repeated or told.captured != told.single * calls:
+        return f"{told.captured} kernels were captured for {calls} calls, one call alone makes {told.single}"
+    if digest is not None and told.digest != digest:
+        return "a call launches other kernels than it did when it was captured before"
+    return ""
 
 
 class CallGraph:
@@ -51,9 +82,12 @@ class CallGraph:
                 if number // len(sets) == keep:
                     self.outputs[index] = self._latest[index]
         of_one, of_all = kernel_names(one), kernel_names(self._graph)
-        self.foreign = difference(of_one, of_all, calls)
-        if not of_one:
-            self.foreign = ("run() launches no kernel that a graph can capture",)
+        self.kernels = Kernels(
+            single=len(of_one),
+            captured=len(of_all),
+            repeated=Counter(of_all) == Counter(of_one * calls),
+            digest=hashlib.sha256("\n".join(sorted(of_one)).encode()).hexdigest(),
+        )
         self._graph.instantiate()
 
     def replay(self) -> None:
@@ -67,7 +101,7 @@ class RepeatedCalls:
     def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int) -> None:
         self._run, self._sets, self._keep = run, sets, keep
         self.calls = calls
-        self.foreign: tuple[str, ...] = ()
+        self.kernels = Kernels(single=1, captured=calls, repeated=True, digest="")
         self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
         self.replay()
 
@@ -78,15 +112,6 @@ class RepeatedCalls:
             outputs = outputs_of(self._run(*self._sets[index].arguments))
             if number // len(self._sets) == self._keep:
                 self.outputs[index] = outputs
-
-
-def difference(of_one: Sequence[str], of_all: Sequence[str], calls: int) -> tuple[str, ...]:
-    """How the kernels of a graph differ from those of one call, `calls` times over, in words; empty where not."""
-    if Counter(of_all) == Counter(list(of_one) * calls):
-        return ()
-    names = sorted(set(of_one) ^ set(of_all))[:_MOST_NAMED]
-    told = f"{len(of_all)} kernels were captured for {calls} calls, one call alone makes {len(of_one)}"
-    return (told, *names)
 
 
 def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:

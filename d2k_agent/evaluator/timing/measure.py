@@ -22,9 +22,10 @@ from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
 from d2k_agent.evaluator.faults import CandidateFault
-from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.process import CandidateProcess, decode
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
+from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import BYTES, DONE, GO, STOP, Page
 from d2k_agent.evaluator.timing.timed import CLAIM
 
@@ -98,6 +99,7 @@ class WorkloadTimer:
         self._page = Page(self._memory.mapping)
         self._steps = 0
         self._replays_a_s: float | None = None
+        self._digest: str | None = None
         self.seconds = {"tuning": 0.0, "timed": 0.0}
         self._loads: list[Any] = []
         self.checks: list[Check] = []
@@ -205,10 +207,14 @@ class WorkloadTimer:
         self._refresh(self._choose(len(self._sets), REFRESHED_SETS))
 
     def _refresh(self, chosen: Sequence[int], anew: bool = True) -> None:
-        """New contents for the chosen sets, or the same written again; poisoned outputs."""
+        """New contents for the chosen sets, and poisoned outputs; or the same contents written again.
+
+        Then outputs stay as well: all is as in a batch, where nothing changes between two calls on a set.
+        """
         for index in chosen:
             self._sets[index].refresh(self._draw() if anew else self._sets[index].arguments)
-        self._ask({"do": "poison"}, b"A")
+        if anew:
+            self._ask({"do": "poison"}, b"A")
         self._device.settle()
 
     def _segment(self, seconds: float) -> Segment:
@@ -256,10 +262,19 @@ class WorkloadTimer:
     def _captured(self, sets: int, calls: int) -> dict[str, str]:
         """Have a graph captured; outputs of a round are kept that nobody can know before."""
         keep = secrets.randbelow(calls // sets)
-        told = self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
+        told = self._kernels(self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A"))
         self._replays_a_s = None
-        text = told.decode("utf-8", "replace")[:400].replace("\n", "; ")
-        return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {text}"} if text else {}
+        wrong = irregular(told, calls, self._digest)
+        self._digest = self._digest or told.digest
+        return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {wrong}"} if wrong else {}
+
+    def _kernels(self, payload: bytes) -> Kernels:
+        try:
+            told = decode(payload)
+            return Kernels(int(told["single"]), int(told["captured"]), told["repeated"] is True, str(told["digest"]))
+        except (ValueError, KeyError, TypeError):
+            what = f"capturing {self._label} answered out of protocol"
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
 
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
@@ -305,18 +320,23 @@ class WorkloadTimer:
         return audit_ms, self._remembered(mean_ms) if self._policy.graph else {}
 
     def _remembered(self, mean_ms: float) -> dict[str, str]:
-        """A suspicion where calls of a graph are slower once contents are new: batches see the same ones often."""
+        """A suspicion where calls of a graph are slower with new contents: in a batch they see the same ones often.
+
+        Steps of both kinds in an order that nobody can know, as many of each.
+        """
         sets = min(len(self._sets), rules.FRESH_SETS)
-        self._captured(sets, sets)
-        same, new = [], []
-        for _ in range(rules.FRESH_STEPS):
-            self._refresh(range(sets), anew=False)
-            same.append(self._step_ms(sets))
-            self._refresh(range(sets))
-            new.append(self._step_ms(sets))
-            self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
+        suspicions = self._captured(sets, sets)
+        anew = set(self._choose(2 * rules.FRESH_STEPS, rules.FRESH_STEPS))
+        same: list[float] = []
+        new: list[float] = []
+        for step in range(2 * rules.FRESH_STEPS):
+            self._refresh(range(sets), anew=step in anew)
+            self._device.flush()
+            (new if step in anew else same).append(self._step_ms(sets))
+            if step in anew:
+                self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
         if not rules.remembers(same, new, sets * mean_ms, max(rules.FRESH_SLOWER, self._policy.audit)):
-            return {}
+            return suspicions
         told = f"{min(new) / sets:.6g} ms a call with new contents, {min(same) / sets:.6g} ms with those of before"
         return {"timing.audit": f"run() is slower on {self._label} where it cannot remember: {told}"}
 

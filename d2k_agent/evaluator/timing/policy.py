@@ -52,11 +52,11 @@ AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
 FRESH_STEPS, FRESH_SETS, FRESH_SLOWER = 8, 64, 0.15
 """Steps of a graph with one call a set, of this many sets at most: contents of all sets are written anew before each,
-in turn the same contents and new ones. What is remembered of contents is of no use with new ones; the best step with
-them may be slower by this fraction than the best with the same."""
-COLD, STEP_COST_MS = 2.0, 0.4
-"""A step with the same contents counts as at most that many times the claim, and that much a step: after others used
-the GPU, its caches of addresses are cold."""
+the same contents or new ones. What is remembered of contents is of no use with new ones; the best step with them may
+be slower by this fraction than the best with the same."""
+FRESH_CLAIM, FRESH_STEP_MS = 1.2, 0.25
+"""It may also take no longer than this many times the claim, and this much a step: kernels can tell such a step from a
+batch (by its pauses, say) and do honest work in both kinds. A step costs about 0.15 ms by itself on an H200."""
 
 
 def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
@@ -86,11 +86,9 @@ def graph_calls(about: int, sets: int) -> int:
 
 
 def remembers(same_ms: Sequence[float], new_ms: Sequence[float], claimed_ms: float, slower: float) -> bool:
-    """Are steps slower by that fraction with new contents than with those of the step before?
-
-    `claimed_ms` is the claim for all calls of a step.
-    """
-    return min(new_ms) > (1 + slower) * min(*same_ms, COLD * claimed_ms + STEP_COST_MS)
+    """Are steps slower with new contents: by that fraction than with the same, or than claimed by more than a step
+    costs by itself? `claimed_ms` is the claim for all calls of a step."""
+    return min(new_ms) > min((1 + slower) * min(same_ms), max(FRESH_CLAIM, 1 + slower) * claimed_ms + FRESH_STEP_MS)
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from d2k_agent.contract import MOST_DRIFT, Check, Limits, Measurement, VerdictStatus, Violation
-from d2k_agent.evaluator.checks.calls import crowded
+from d2k_agent.evaluator.checks.calls import lacks_memory
 from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
@@ -83,7 +83,7 @@ class Setting:
 
 
 class Baseline:
-    """A task's baseline, loaded once and at rest between measurements."""
+    """A task's baseline, loaded once and at rest between measurements. One that failed is ended."""
 
     def __init__(self, process: CandidateProcess) -> None:
         self._process = process
@@ -107,11 +107,28 @@ class Baseline:
         """Its process, which must outlive candidates."""
         return self._process.pid
 
+    @property
+    def ended(self) -> bool:
+        """True where another has to be started."""
+        return self._process.ended
+
+    def covers(self, setting: Setting) -> bool:
+        """True where all workloads were measured before."""
+        return {workload["label"] for workload in setting.workloads} <= set(self.latest)
+
     def measure(self, setting: Setting, seconds: dict[str, float]) -> dict[str, Measurement]:
         """Its latencies now, kept as the latest ones; the time it took is added to `seconds`.
 
-        Raises TaskFault where it is wrong or fails.
+        Raises TaskFault where it is wrong or fails, OSError where it is the machine. Whatever fails, it is ended
+        then: it may owe an answer, and memory that was lent to it goes back.
         """
+        try:
+            return self._measured(setting, seconds)
+        except BaseException:
+            self.close()
+            raise
+
+    def _measured(self, setting: Setting, seconds: dict[str, float]) -> dict[str, Measurement]:
         setting.progress("timing the baseline")
         try:
             for workload in setting.workloads:
@@ -140,13 +157,15 @@ class Baseline:
 class Running:
     """The candidate's process, loaded when it is first asked for. A context manager, which ends it.
 
-    Only one is there at a time: what ends one ends all that it left behind.
+    Only one is there at a time: what ends one ends all that it left behind. `served` holds the labels of what the one
+    that is there was called with.
     """
 
     def __init__(self, start: Start) -> None:
         self._start = start
         self._held = ExitStack()
         self._process: CandidateProcess | None = None
+        self.served: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +176,8 @@ class Running:
     @property
     def process(self) -> CandidateProcess:
         """The process that is there, or a fresh one. Raises CandidateFault where the source does not load."""
-        if self._process is None:
+        if self._process is None or self._process.ended:
+            self.end()
             with ExitStack() as held:
                 process = held.enter_context(self._start())
                 process.load()
@@ -167,21 +187,32 @@ class Running:
 
     def end(self) -> None:
         """End the process; the next one asked for is fresh."""
-        self._process = None
+        self._process, self.served = None, set()
         self._held.close()
+
+    def serves_others(self, label: str) -> bool:
+        """Note that the process is called with that workload next; True where it was with others before.
+
+        What it keeps for their shapes counts in its memory now: only a process of its own tells what this one takes.
+        """
+        crowded = bool(self.served - {label})
+        self.served.add(label)
+        return crowded
 
 
 class Comparison:
     """Times one candidate against the baseline, if there is one.
 
-    `beat` is the speedup above which the candidate is measured A B B A (None: in any case).
+    The baseline was measured before (Baseline.covers). `beat` is the speedup above which the candidate is measured
+    A B B A (None: in any case).
     """
 
     def __init__(self, setting: Setting, running: Running, baseline: Baseline | None, beat: float | None) -> None:
         self._setting, self._running, self._baseline, self._beat = setting, running, baseline, beat
 
     def run(self) -> Outcome:
-        """The outcome. The process that runs is the one timed, unless the baseline must be measured first.
+        """The outcome. The process that runs is the one timed; a suspicion, a lack of memory in a process that served
+        other workloads, and a second session after drift take a fresh one.
 
         Raises CandidateFault: its violations name the clock that the claim does not agree with.
         """
@@ -200,9 +231,6 @@ class Comparison:
         labels = {workload["label"] for workload in setting.workloads}
         outcome = Outcome()
         if baseline is not None:
-            if not labels <= set(baseline.latest):
-                self._running.end()
-                baseline.measure(setting, outcome.seconds)
             outcome.baseline = {label: baseline.latest[label] for label in labels}
         for workload in setting.workloads:
             if not self._time(workload, outcome):
@@ -244,28 +272,31 @@ class Comparison:
         outcome.measured[label] = together(known, timed.measurement)
         return True
 
-    def _attempt(self, workload: dict[str, Any], outcome: Outcome, purpose: str, alone: bool = False) -> Timed | None:
-        """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed.
-
-        `alone`: the process is fresh, and keeps nothing of other workloads.
-        """
-        label, wrong = workload["label"], None
-        with self._setting.timer(self._running.process, workload, purpose, self._setting.trusted) as timer:
+    def _attempt(self, workload: dict[str, Any], outcome: Outcome, purpose: str) -> Timed | None:
+        """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
+        label, lacking = workload["label"], False
+        process, crowded = self._running.process, self._running.serves_others(workload["label"])
+        with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
             try:
                 timer.prepare()
                 timed = timer.measure()
                 if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
                     timed = timer.measure()
-            except WrongAnswer as problem:
-                wrong = problem
+            except WrongAnswer as wrong:
+                timed, lacking = None, lacks_memory(wrong.checks)
+            except CandidateFault as fault:
+                if not crowded or fault.status is not VerdictStatus.OUT_OF_MEMORY:
+                    raise
+                timed, lacking = None, True
         _add(outcome.seconds, timer.seconds)
-        if wrong is not None and crowded(wrong.checks) and not alone:
+        if lacking and crowded:
             self._running.end()
-            return self._attempt(workload, outcome, purpose, alone=True)
+            outcome.notes.append(f"{label} was timed in a fresh process: one that served other workloads lacked memory")
+            return self._attempt(workload, outcome, f"{purpose} alone")
         outcome.checks.setdefault(label, []).extend(timer.checks)
         peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
         outcome.peak_memory_bytes = max(peaks, default=None)
-        if wrong is not None:
+        if timed is None:
             outcome.failed = label
             return None
         if timed.spread > self._setting.task.timing.noise and not timed.suspicions:

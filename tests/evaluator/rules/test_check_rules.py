@@ -189,7 +189,7 @@ def test_a_source_that_the_analysis_fails_on_has_one_violation(source: str) -> N
 
 
 def test_code_that_no_walker_saw_is_found_with_its_line() -> None:
-    program = analyse(
+    program = analyse.__wrapped__(
         "def f(x: 'text', *a: int) -> None:\n    match x:\n        case [1, {'a': _}]:\n            x[0] += 1\n"
     )
     assert list(unread(program)) == []
