@@ -41,13 +41,14 @@ def run_show(arguments: argparse.Namespace) -> int:
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
-    from d2k_agent.reports.trace_text import event_text
+    from d2k_agent.reports.trace_text import TraceText
 
+    teller = TraceText()
     for event in events(here(), arguments.run_name, settings_of(arguments), follow=arguments.follow):
         if arguments.json:
             print_json(event.model_dump(mode="json"))
         else:
-            print_text(event_text(event))
+            print_text(teller.event(event))
         if arguments.follow:
             sys.stdout.flush()
     return 0

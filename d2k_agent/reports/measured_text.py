@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from d2k_agent.contract import MOST_DRIFT, Measurement, Verdict
-from d2k_agent.reports.tables import UNKNOWN, milliseconds, number, table
+from d2k_agent.reports.tables import NOT_READ, UNKNOWN, milliseconds, number, table
 
 if TYPE_CHECKING:
     from d2k_agent.records import Times, VerdictRecord
@@ -94,7 +94,9 @@ def _row(item: MeasuredWorkload) -> tuple[str, ...]:
     clocks = item.measurement
     return (
         item.label,
-        *(milliseconds(value) for value in (clocks.mean_ms, clocks.outside_ms, clocks.audit_ms, clocks.device_ms)),
+        *(milliseconds(value) for value in (clocks.mean_ms, clocks.outside_ms, clocks.audit_ms)),
+        # The profiler is asked at a confirmation only.
+        NOT_READ if clocks.device_ms is None else milliseconds(clocks.device_ms),
         milliseconds(item.baseline.mean_ms if item.baseline else None),
         _times(item.speedup),
         number(item.rel_norm),

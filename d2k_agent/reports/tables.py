@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 UNKNOWN = "unknown"
+NOT_READ = "-"
+"""Stands for a clock that nobody was to read: unknown is what somebody should know."""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:

@@ -1,11 +1,13 @@
-"""A run's events in words, one event at a time."""
+"""A run's events in words, one event at a time, in the order in which they were recorded."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.contract.wording import counted
+from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
 if TYPE_CHECKING:
@@ -15,6 +17,30 @@ if TYPE_CHECKING:
 
 MOST_BODY_CHARS = 2000
 _INDENT = "    "
+
+
+class TraceText:
+    """Tells a run's events one after another: where a confirmation is complete, the table of what it measured too.
+
+    A submission's table stands in what the model was answered.
+    """
+
+    def __init__(self) -> None:
+        self._measured: dict[tuple[str, int], Times] = {}
+
+    def event(self, event: Event) -> str:
+        """The next event as event_text() tells it, with what earlier ones add."""
+        text = event_text(event)
+        match event.type:
+            case "run_resumed":
+                self._measured.clear()  # of an attempt that was cut off
+            case "confirmation_measured":
+                self._measured[event.sha256, event.attempt] = event.times
+            case "confirmation_reached":
+                times = self._measured.pop((event.sha256, event.attempt), None)
+                if times is not None and times.measured:
+                    text += _indented(measured_text(measured_of_records(event.verdict, times)).splitlines())
+        return text
 
 
 def event_text(event: Event) -> str:
@@ -97,8 +123,8 @@ def _times(times: Times) -> str:
 
 
 def _took(steps: dict[str, float]) -> float:
-    """The report's own seconds are a part of the step "compile"."""
-    return sum(value for step, value in steps.items() if step != "compile_report")
+    """Parts have a dot in their name; the report's own seconds are a part of the step "compile"."""
+    return sum(value for step, value in steps.items() if "." not in step and step != "compile_report")
 
 
 def _reply(turn: int, call: int, usage: Usage, duration: float) -> str:
@@ -142,4 +168,8 @@ def _body(text: str, before: str = "") -> str:
     lines = f"{before}{kept}".splitlines() or [before]
     if cut:
         lines.append(f"[{counted(cut, 'more character')}; --json prints them]")
+    return _indented(lines)
+
+
+def _indented(lines: Iterable[str]) -> str:
     return "".join(f"\n{_INDENT}{line}" for line in lines)

@@ -32,7 +32,7 @@ def test_each_registered_workload_has_a_row_with_every_clock() -> None:
 
     header = ["workload", "claim", "outside", "audit", "device", "baseline", "speedup", "worst", "rel_norm"]
     assert rows(text)["workload"] == header
-    assert rows(text)["small"] == "small 12.35 ms 12.36 ms 12.47 ms unknown 24.69 ms 2x 0.0031".split()
+    assert rows(text)["small"] == "small 12.35 ms 12.36 ms 12.47 ms - 24.69 ms 2x 0.0031".split()
     assert rows(text)["large"][1:3] == ["130.5", "ms"]
     assert "smoke.tiny" not in text
 
@@ -59,7 +59,7 @@ def test_what_nobody_measured_is_unknown_or_left_out() -> None:
     result = replace(workload("small", 2.0, 4.0), measurement=bare)
     text = measured_text(measured_of_verdict(replace(timed(), workloads=(result,), drift=None, baseline_sha256=None)))
 
-    assert rows(text)["small"][5:7] == ["unknown", "unknown"], "audit and device"
+    assert rows(text)["small"][5:7] == ["unknown", "-"], "the profiler is asked at a confirmation only"
     assert "Baseline:" not in text and "moved" not in text and "MHz" not in text and "power" not in text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 import pytest
 
@@ -22,11 +23,13 @@ from d2k_agent.records import (
     SelectionConfirmed,
     ToolCallInterrupted,
     ToolFinished,
+    cut,
 )
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.runs import RunSummary, runs_table
-from d2k_agent.reports.trace_text import MOST_BODY_CHARS, event_text
+from d2k_agent.reports.trace_text import MOST_BODY_CHARS, TraceText, event_text
 from tests.reports.events import KNOWN, SHA, a_run, stamped, verdict
+from tests.reports.measured import measurement, timed, workload
 
 
 def test_every_event_of_a_run_is_told_in_words() -> None:
@@ -71,6 +74,47 @@ def test_what_happens_rarely_is_told_too(event: Event, words: str) -> None:
 def test_no_kind_of_event_is_left_untold() -> None:
     told = {type(event) for event in a_run()} | {type(event) for event, _ in RARE}
     assert told == set(typing.get_args(Event))
+
+
+def a_confirmation(attempt: int = 1) -> list[Event]:
+    """Two registered workloads measured again, the profiler's clock among the others, as three events."""
+    again = tuple(
+        replace(workload(label, ms, 2 * ms), measurement=measurement(ms, device_ms=ms - 1))
+        for label, ms in (("small", 12.5), ("large", 130.5))
+    )
+    parts = cut(replace(timed(), workloads=again))
+    assert parts.times is not None
+    return [
+        ConfirmationMeasured(sha256=SHA, attempt=attempt, times=parts.times),
+        ConfirmationTook(sha256=SHA, attempt=attempt, seconds={"timing": 9.5}),
+        ConfirmationReached(sha256=SHA, attempt=attempt, verdict=parts.verdict),
+    ]
+
+
+def test_a_confirmation_ends_with_the_table_of_its_four_clocks() -> None:
+    teller = TraceText()
+    *before, reached = (teller.event(event) for event in stamped(*a_confirmation()))
+    assert [text.count("\n") for text in before] == [0, 0]
+    head, columns, small, large, *rest = reached.splitlines()
+    assert head.endswith("confirmation 1: aaaaaaaaaaaa is passed")
+    assert columns.split()[:5] == ["workload", "claim", "outside", "audit", "device"]
+    assert small.split()[:9] == "small 12.5 ms 12.51 ms 12.62 ms 11.5 ms".split()
+    assert "129.5 ms" in large and any("Timed by events_batch on NVIDIA H200" in line for line in rest)
+    assert all(line.startswith("    ") for line in (columns, small, large, *rest))
+
+
+def test_an_attempt_that_was_cut_off_lends_its_table_to_no_later_one() -> None:
+    measured, _, reached = a_confirmation()
+    teller = TraceText()
+    told = [teller.event(event) for event in stamped(measured, RunResumed(pid=7, checkpoint=True), reached)]
+    assert [text.count("\n") for text in told] == [0, 0, 0]
+
+
+def test_a_confirmation_that_measured_nothing_has_no_table() -> None:
+    empty = ConfirmationMeasured(sha256=SHA, attempt=1, times=Times(workloads=()))
+    noisy = ConfirmationReached(sha256=SHA, attempt=1, verdict=verdict(VerdictStatus.NOISY))
+    teller = TraceText()
+    assert [teller.event(event).count("\n") for event in stamped(empty, noisy)] == [0, 0]
 
 
 def test_long_bodies_are_cut_and_the_cut_is_said() -> None:
