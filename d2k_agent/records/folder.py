@@ -9,6 +9,7 @@ stop                present when somebody asked the run to end
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -65,11 +66,15 @@ class RunFolder:
         return os.path.isfile(self.run_json)  # Path.is_file raises where a folder cannot be searched
 
     def read_record(self) -> RunRecord:
-        """run.json. Raises UsageError when this is no run's folder, MachineError when the file is damaged."""
+        """run.json: every reader of a run begins here.
+
+        Raises UsageError when this is no run's folder, or one of another format, MachineError when the file is damaged.
+        """
         try:
             text = self.run_json.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise UsageError(f"{self.path} is no run's folder (no run.json); see `d2k-agent runs list`") from None
+        self._require_format(text)
         try:
             return RunRecord.model_validate_json(text)
         except ValidationError as problem:
@@ -78,6 +83,18 @@ class RunFolder:
                 f"{self.run_json} cannot be read ({what['msg']} at {'.'.join(map(str, what['loc']))}; this version "
                 f"reads format {FORMAT}); restore it, or use the version that wrote it"
             ) from None
+
+    def _require_format(self, text: bytes) -> None:
+        """Raise UsageError for a record of another version, before its fields are looked at: they may be others."""
+        try:
+            found = json.loads(text)["format"]
+        except (ValueError, TypeError, KeyError):
+            return  # damaged, and told as that
+        if isinstance(found, int) and found != FORMAT:
+            raise UsageError(
+                f"{self.path} is a run of format {found}, and this version of d2k-agent reads format {FORMAT}; use the "
+                "version that wrote it"
+            )
 
     def require_own_files(self) -> None:
         """Raise UsageError where the folder holds a link: what is written into a run stays in it."""

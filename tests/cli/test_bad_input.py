@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from d2k_agent.catalog import samples_dir
 from d2k_agent.isolation import gpu_devices
 from tests.cli.shell import assert_refused, d2k
 
@@ -165,6 +167,16 @@ def test_a_damaged_run_is_reported_and_can_still_be_removed(tmp_path: Path) -> N
     assert "damaged" in d2k("runs", "list", folder=tmp_path).out
     assert d2k("runs", "rm", "broken", folder=tmp_path).status == 0
     assert not run.exists()
+
+
+def test_a_run_of_another_format_is_refused_by_every_command_that_reads_it(tmp_path: Path) -> None:
+    run = tmp_path / "traces" / "runs" / "newer"
+    shutil.copytree(samples_dir() / "muon", run)
+    (run / "run.json").write_text((run / "run.json").read_text().replace('"format": 1', '"format": 9'))
+    commands = (("trace", "show"), ("trace", "replay"), ("export",), ("score",), ("resume",), ("cost",))
+    for words in commands:
+        assert_refused(d2k(*words, "newer", folder=tmp_path), 2, "is a run of format 9", "reads format 1")
+    assert "newer" in d2k("runs", "list", folder=tmp_path).out
 
 
 def test_a_wrong_settings_file_is_named(tmp_path: Path) -> None:

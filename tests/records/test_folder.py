@@ -96,6 +96,16 @@ def test_a_damaged_record_is_told(tmp_path: Path, change: dict[str, object]) -> 
     assert next(iter(change)) in str(error.value)
 
 
+@pytest.mark.parametrize("more", [{}, {"unheard_of": 1, "config": {}}])
+def test_a_run_of_another_format_is_not_read(tmp_path: Path, more: dict[str, object]) -> None:
+    run = RunFolder.create(tmp_path / "r", record())
+    run.run_json.write_text(json.dumps({**json.loads(run.run_json.read_text()), "format": 9, **more}))
+
+    for read in (run.read_record, lambda: read_trace(run.path)):
+        with pytest.raises(UsageError, match="a run of format 9, and this version of d2k-agent reads format 1"):
+            read()
+
+
 def test_a_trace_is_read_while_it_is_written(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "r", record())
     assert read_trace(run.path).events == ()
