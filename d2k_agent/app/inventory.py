@@ -17,7 +17,7 @@ from d2k_agent.reports.paths import command
 from d2k_agent.reports.runs import RunSummary
 
 if TYPE_CHECKING:
-    from d2k_agent.records import Event, RunFolder
+    from d2k_agent.records import Event, RunFolder, Trace
 
 POLL_S = 0.2
 
@@ -136,6 +136,13 @@ def stop(around: Surroundings, name: str, command_line: Settings) -> str:
         )
     run.request_stop()
     return f"{run.path.name} was asked to stop: it ends with a selection after the step in flight"
+
+
+def so_far(around: Surroundings, name: str, command_line: Settings) -> Trace:
+    """The run as it is recorded now."""
+    from d2k_agent.records import read_trace
+
+    return read_trace(find_run(around, around.settings(command_line), name).path)
 
 
 def events(around: Surroundings, name: str, command_line: Settings, *, follow: bool) -> Iterator[Event]:

@@ -36,21 +36,28 @@ def add(commands: Commands) -> None:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """Print the events so far, and with --follow those to come."""
-    from d2k_agent.app.inventory import events
+    """Print what the run is and its events so far, and with --follow those to come; with --json events alone."""
+    from d2k_agent.app.inventory import events, so_far
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
+    from d2k_agent.reports.run_header import run_header
     from d2k_agent.reports.trace_text import TraceText
 
-    teller = TraceText()
-    for event in events(here(), arguments.run_name, settings_of(arguments), follow=arguments.follow):
-        if arguments.json:
+    around, settings = here(), settings_of(arguments)
+    found = events(around, arguments.run_name, settings, follow=arguments.follow)
+    if arguments.json:
+        for event in found:
             print_json(event.model_dump(mode="json"))
-        else:
-            print_text(teller.event(event))
-        if arguments.follow:
             sys.stdout.flush()
+        return 0
+    trace, teller = so_far(around, arguments.run_name, settings), TraceText()
+    print_text(f"{run_header(trace)}\n")
+    if not trace.events:
+        print_text("no events yet")
+    for event in found:
+        print_text(teller.event(event))
+        sys.stdout.flush()
     return 0
 
 

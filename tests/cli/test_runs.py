@@ -67,6 +67,7 @@ def test_runs_list_names_outcome_turns_model_and_size(project: Path) -> None:
 def test_trace_show_finds_a_run_by_the_end_of_its_name(project: Path) -> None:
     short = the_run(project).name.rsplit("-", 1)[1]
     told = d2k("trace", "show", short, folder=project).out
+    assert told.startswith("task ") and "hand-written script test, no model wrote it" in told.partition("\n\n")[0]
     assert "turn 1: write ok" in told and "finished: script_ended after 2 turns" in told
     lines = d2k("trace", "show", short, "--json", "--follow", folder=project).out.splitlines()
     assert json.loads(lines[0])["type"] == "conversation_started"
@@ -89,6 +90,17 @@ def test_trace_show_follows_a_run_until_it_ends(project: Path) -> None:
             assert process.wait(timeout=30) == 0
         finally:
             process.kill()
+
+
+def test_trace_show_tells_what_a_run_is_once_and_that_nothing_happened_yet(project: Path) -> None:
+    name = the_run(project).name
+    followed = d2k("trace", "show", name, "--follow", folder=project).out
+    assert followed == d2k("trace", "show", name, folder=project).out and followed.count("turns allowed") == 1
+    for empty in (lambda log: log.write_bytes(b""), lambda log: log.unlink()):
+        empty(the_run(project) / "events.jsonl")
+        head, _, rest = d2k("trace", "show", name, folder=project).out.partition("\n\n")
+        assert "task " in head and rest == "no events yet\n"
+        assert d2k("trace", "show", name, "--json", folder=project).out == ""
 
 
 def test_trace_show_stops_following_a_run_that_nobody_drives(project: Path) -> None:
@@ -127,8 +139,10 @@ def test_times_are_shown_as_the_clock_here_shows_them(project: Path) -> None:
     line = ("trace", "show", the_run(project).name)
     first = json.loads(d2k(*line, "--json", folder=project).out.splitlines()[0])
     recorded = datetime.fromisoformat(first["time"])
-    shown = d2k(*line, folder=project, extra={"TZ": "HERE-9"}).out.split()[0]
-    assert shown == f"{recorded.astimezone(timezone(timedelta(hours=9))):%H:%M:%S}"
+    head, _, told = d2k(*line, folder=project, extra={"TZ": "HERE-9"}).out.partition("\n\n")
+    here = recorded.astimezone(timezone(timedelta(hours=9)))
+    assert told.split()[0] == f"{here:%H:%M:%S}"
+    assert f"{here:%Y-%m-%d %H:}" in head and "HERE" in head
 
 
 def cut_after_the_first_turn(run: RunFolder) -> None:
