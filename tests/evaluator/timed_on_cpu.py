@@ -7,7 +7,6 @@ timed is checked, without a GPU. stdin: {"baseline": source or null, "beat": num
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -29,32 +28,16 @@ def main() -> None:
     torch.set_num_threads(1)
 
     from d2k_agent.contract.wire import to_data
-    from d2k_agent.evaluator.devices import CpuDevice
     from d2k_agent.evaluator.faults import CandidateFault, TaskFault
     from d2k_agent.evaluator.process import CandidateProcess
     from d2k_agent.evaluator.task import LoadedTask
-    from d2k_agent.evaluator.timing.policy import EVENTS_BATCH, GRAPH_ROTATING
     from d2k_agent.evaluator.timing.results import failure_of, results_of
     from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
     from tests.evaluator.scaling import task
-
-    class TimedCpu(CpuDevice):
-        times = True
+    from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
     loaded = LoadedTask(task(n=asked["n"]))
-    # Seconds that a test has, and tolerances for a machine that has other work to do.
-    loaded.timing = dataclasses.replace(
-        GRAPH_ROTATING if asked["graph"] else EVENTS_BATCH,
-        id="test",
-        warm_s=0.1,
-        segments=2,
-        segment_s=0.6,
-        graph_calls=16,
-        step_ms=asked["step_ms"],
-        wall=0.3,
-        audit=3.0,
-        noise=2.0,
-    )
+    loaded.timing = short_policy(asked["graph"], step_ms=asked["step_ms"])
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     setting = Setting(loaded, TimedCpu(), loaded.registered, "5e" * 32, limits, lambda _: None)
     alive = [interpreting.pid]

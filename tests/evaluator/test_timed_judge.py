@@ -1,0 +1,69 @@
+"""The order of checks where latencies are measured: baseline, correctness, timing, one lease for all of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluator.scaling import HONEST, KERNEL
+
+ROOT = Path(__file__).parents[2]
+WRONG = KERNEL + "def run(x, factor):\n    return scaled(x, 1.0)\n"
+CANDIDATES = {
+    "first": (HONEST, HONEST),
+    "second": (HONEST, HONEST),
+    "wrong": (WRONG, HONEST),
+    "wrong baseline": (HONEST, WRONG),
+    "wrong baseline again": (HONEST, WRONG),
+    "no baseline": (HONEST, None),
+    "does not load": ("import nothing_like_it\n\n" + HONEST, HONEST),
+    "last": (HONEST, HONEST),
+}
+
+
+@pytest.fixture(scope="module")
+def judged() -> dict[str, dict[str, Any]]:
+    """What each came to, by one evaluator, in this order; after each the lease was free."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.evaluator.judged_on_cpu"],
+        input=json.dumps([{"candidate": source, "baseline": baseline} for source, baseline in CANDIDATES.values()]),
+        capture_output=True, text=True, cwd=ROOT, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return dict(zip(CANDIDATES, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+def test_the_baseline_is_measured_before_the_candidate_is_started_and_only_once(judged: dict[str, Any]) -> None:
+    first = judged["first"]["steps"]
+    assert first.index("timing the baseline") < first.index("correctness") < first.index("timing")
+    assert "starting the baseline" not in judged["second"]["steps"]
+
+
+@pytest.mark.parametrize("name", ["first", "second", "no baseline", "last"])
+def test_a_right_candidate_has_a_latency(judged: dict[str, Any], name: str) -> None:
+    assert judged[name]["status"] == "passed", judged[name]
+    (measured,) = [item for item in judged[name]["results"] if item["registered"]]
+    assert measured["mean_ms"] > 0
+    assert (measured["baseline"] is None) == (name == "no baseline")
+
+
+def test_a_wrong_candidate_is_not_timed(judged: dict[str, Any]) -> None:
+    assert judged["wrong"]["status"] == "incorrect"
+    assert "timing" not in judged["wrong"]["steps"]
+
+
+def test_a_wrong_baseline_is_ended_and_blamed_each_time(judged: dict[str, Any]) -> None:
+    for name in ("wrong baseline", "wrong baseline again"):
+        assert "baseline.py is wrong" in judged[name]["task_fault"]
+        assert "starting the baseline" in judged[name]["steps"]
+        assert judged[name]["baselines"] == 1, "the honest one alone is up"
+
+
+def test_a_source_that_does_not_load_is_told_why(judged: dict[str, Any]) -> None:
+    assert judged["does not load"]["status"] != "passed"
+    assert "nothing_like_it" in judged["does not load"]["message"]
