@@ -24,14 +24,14 @@ RIGHT: set[str] = {VerdictStatus.PASSED, VerdictStatus.UNTIMED, VerdictStatus.NO
 class Replayed:
     """The comparison. `recorded` and `replies` count the replies of the two runs.
 
-    `of_machine` counts results in which the evaluator found the same on two different machines; they are no
+    `of_machine` are results in which the evaluator found the same on two different machines; they count as no
     divergences. `before` and `now` are those machines, None where a run has no verdict: then nothing is explained.
     """
 
     divergences: tuple[Divergence, ...]
     recorded: int
     replies: int
-    of_machine: int = 0
+    of_machine: tuple[Divergence, ...] = ()
     before: Environment | None = None
     now: Environment | None = None
 
@@ -41,10 +41,13 @@ def replayed(recording: Trace, run: Trace) -> Replayed:
     before, now = _environment(recording), _environment(run)
     recorded_calls, calls = _calls(recording), _calls(run)
     found = compare(recorded_turns(recording), run.messages())
-    told = list(found)
+    of_machine: tuple[Divergence, ...] = ()
     if before is not None and now is not None and _differ(before, now):
-        told = [item for item in found if not _same_finding(_finding(recorded_calls, item), _finding(calls, item))]
-    return Replayed(tuple(told), len(recorded_calls), len(calls), len(found) - len(told), before, now)
+        of_machine = tuple(
+            item for item in found if _same_finding(_finding(recorded_calls, item), _finding(calls, item))
+        )
+    told = tuple(item for item in found if item not in of_machine)
+    return Replayed(told, len(recorded_calls), len(calls), of_machine, before, now)
 
 
 def recorded_turns(trace: Trace) -> tuple[RecordedTurn, ...]:

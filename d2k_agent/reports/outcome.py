@@ -9,13 +9,11 @@ from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.paths import command
+from d2k_agent.reports.replayed_text import replayed_text
 from d2k_agent.reports.tables import at_least, count, number, seconds, table
 
 if TYPE_CHECKING:
-    from d2k_agent.contract import Environment
     from d2k_agent.records import Choice, Confirmation, Replayed, SelectionMade, Submission, Totals, Trace
-
-MOST_DIVERGENCES = 10
 
 
 def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) -> str:
@@ -26,7 +24,7 @@ def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     lines = [f"The run {ended}, after {made}.", ""]
     lines += _choices(run_dir, trace)
     if replayed is not None:
-        lines += ["", *_part(replayed), *_machines(replayed), *_divergences(replayed)]
+        lines += ["", replayed_text(replayed)]
     lines += ["", totals_table(trace.totals), "", f"Run folder: {run_dir}"]
     lines.append(f"Look into it with: {command('trace', 'show', run_dir)}")
     return "\n".join(lines)
@@ -55,7 +53,7 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
         "cost_lower_bound": totals.cost_lower_bound,
         "divergences": None if replayed is None else sum(not item.numbers_only for item in replayed.divergences),
         "numbers_only": None if replayed is None else sum(item.numbers_only for item in replayed.divergences),
-        "of_machine": None if replayed is None else replayed.of_machine,
+        "of_machine": None if replayed is None else len(replayed.of_machine),
     }
 
 
@@ -110,65 +108,6 @@ def _confirmation(chosen: Choice, trace: Trace) -> list[str]:
 
 def _where(run_dir: Path, choice: Choice) -> str:
     return f"turn {choice.turn}, {run_dir / 'candidates' / f'{choice.sha256}.py'}"
-
-
-def _part(replayed: Replayed) -> list[str]:
-    """A line where the replay did not reach the recording's end: what follows it is about a part only."""
-    if replayed.replies >= replayed.recorded:
-        return []
-    return [f"Replay: {replayed.replies} of {counted(replayed.recorded, 'recorded turn')} replayed."]
-
-
-def _machines(replayed: Replayed) -> list[str]:
-    """A line where results differ because this is another machine, which explains them all."""
-    before, now, count = replayed.before, replayed.now, replayed.of_machine
-    if before is None or now is None or not count:
-        return []
-    results = counted(count, "result differs", "results differ")
-    return [f"Replay: {_two_machines(before, now)}. {results} in that alone."]
-
-
-def _two_machines(before: Environment, now: Environment) -> str:
-    if before.device_name == now.device_name:
-        return (
-            f"recorded for {before.target} with Triton {before.triton}, and this is for {now.target} with Triton "
-            f"{now.triton}, so what the compiler says of a kernel is different"
-        )
-    recorded = (
-        "recorded where candidates ran on the CPU" if before.device == "cpu" else f"recorded on {before.device_name}"
-    )
-    if now.device == "cpu":
-        return f"{recorded}; here candidates ran on the CPU, so verdicts carry no times"
-    times = "times" if before.device == "cpu" else "other times"
-    return f"{recorded}; here candidates ran on {now.device_name}, so verdicts carry {times}"
-
-
-def _divergences(replayed: Replayed) -> list[str]:
-    divergences = replayed.divergences
-    told = [item for item in divergences if not item.numbers_only]
-    if not divergences:
-        return [f"Replay: every {'other ' if replayed.of_machine else ''}tool answered as recorded."]
-    numbers = len(divergences) - len(told)
-    differ = counted(len(told), "result differs", "results differ")
-    lines = [f"Replay: {differ} from the recorded ones, {numbers} more in nothing but numbers."]
-    for item in told[:MOST_DIVERGENCES]:
-        before, now = _first_difference(item.recorded, item.now)
-        lines += [f"  turn {item.turn}, {item.tool}:", f"    recorded: {before}", f"    now:      {now}"]
-    if len(told) > MOST_DIVERGENCES:
-        lines.append(f"  {len(told) - MOST_DIVERGENCES} more left out")
-    return lines
-
-
-def _first_difference(recorded: str | None, now: str | None) -> tuple[str, str]:
-    """The first line in which two results differ, of each."""
-    if recorded is None or now is None:
-        return ("(no result)" if recorded is None else "a result"), ("(no result)" if now is None else "a result")
-    ours, theirs = recorded.splitlines(), now.splitlines()
-    for before, after in zip(ours, theirs, strict=False):
-        if before != after:
-            return before[:160], after[:160]
-    shared = min(len(ours), len(theirs))
-    return [*ours, "(end)"][shared][:160], [*theirs, "(end)"][shared][:160]
 
 
 def _selection_made(trace: Trace) -> SelectionMade | None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from d2k_agent.config import RunConfig
-from d2k_agent.contract import Environment, Verdict
+from d2k_agent.contract import Verdict
 from d2k_agent.models import Divergence, Usage
 from d2k_agent.records import (
     Choice,
@@ -30,8 +28,10 @@ from d2k_agent.records import (
 )
 from d2k_agent.reports.outcome import outcome_data, outcome_text
 from d2k_agent.reports.paths import nearby
+from d2k_agent.reports.replayed_text import replayed_text
 from tests.reports.events import KNOWN, SHA, a_run, stamped
 from tests.reports.measured import timed, void
+from tests.reports.replays import ON_CPU, ON_H200
 
 RECORD = RunRecord(
     run_id="r",
@@ -151,52 +151,14 @@ def test_scripts_find_the_promised_keys() -> None:
     assert data["cost_usd"] is None and data["divergences"] is None
 
 
-def test_divergences_of_a_replay_show_the_first_line_that_differs() -> None:
-    differs = Divergence(2, "bash", "same\nold line\n", "same\nnew line\n")
-    shorter = Divergence(3, "read", "one\ntwo", "one")
-    numbers = Divergence(3, "submit", "0.1", "0.2", numbers_only=True)
-    text = outcome_text(FOLDER, trace(a_run()), Replayed((differs, shorter, numbers), 3, 3))
-    assert "2 results differ from the recorded ones, 1 more in nothing but numbers" in text
-    assert "recorded: old line" in text and "now:      new line" in text
-    assert "recorded: two" in text and "now:      (end)" in text
-    assert "every tool answered as recorded" in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
-
-
-def test_a_replay_of_a_part_says_so() -> None:
-    assert "2 of 10 recorded turns replayed" in outcome_text(FOLDER, trace(a_run()), Replayed((), 10, 2))
-    assert "recorded turns replayed" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2))
-
-
-ON_CPU = Environment("m", "cpu", "x86_64 CPU (Triton interpreter)", "b200", "x", "3.11", "2.13", "3.7.1", "e", "t")
-ON_H200 = replace(ON_CPU, device="cuda", device_name="NVIDIA H200", target="h200", triton="3.6.0")
-ON_B200 = replace(ON_H200, device_name="NVIDIA B200", target="b200")
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "said"),
-    [
-        (ON_H200, ON_CPU, "recorded on NVIDIA H200; here candidates ran on the CPU, so verdicts carry no times. 9 re"),
-        (ON_CPU, ON_B200, "recorded where candidates ran on the CPU; here candidates ran on NVIDIA B200, so verdicts"),
-        (ON_H200, ON_B200, "recorded on NVIDIA H200; here candidates ran on NVIDIA B200, so verdicts carry other ti"),
-        (ON_H200, replace(ON_H200, triton="3.7.1"), "recorded for h200 with Triton 3.6.0, and this is for h200 with"),
-    ],
-)
-def test_what_the_two_machines_explain_is_one_sentence(before: Environment, now: Environment, said: str) -> None:
+def test_a_replay_is_told_and_counted_for_scripts_as_on_the_screen() -> None:
     differs = Divergence(2, "bash", "old line", "new line")
-    text = outcome_text(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
-    assert f"Replay: {said}" in text and "9 results differ in that alone." in text
-    assert "Replay: 1 result differs from the recorded ones" in text and "now:      new line" in text
-    alone = outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 1, before, now))
-    assert "1 result differs in that alone." in alone and "every other tool answered as recorded" in alone
-    data = outcome_data(FOLDER, trace(a_run()), Replayed((differs,), 2, 2, 9, before, now))
-    assert (data["divergences"], data["numbers_only"], data["of_machine"]) == (1, 0, 9)
     numbers = Divergence(2, "submit", "rel norm 0.0051", "rel norm 0.0052", numbers_only=True)
-    data = outcome_data(FOLDER, trace(a_run()), Replayed((differs, numbers), 2, 2, 0, before, now))
-    assert (data["divergences"], data["numbers_only"]) == (1, 1), "as on the screen"
-
-
-def test_two_machines_that_explain_nothing_are_not_mentioned() -> None:
-    assert "recorded on" not in outcome_text(FOLDER, trace(a_run()), Replayed((), 2, 2, 0, ON_H200, ON_CPU))
+    of_machine = (Divergence(1, "compile", "for h200", "for b200"),)
+    found = Replayed((differs, numbers), 2, 2, of_machine, ON_H200, ON_CPU)
+    data = outcome_data(FOLDER, trace(a_run()), found)
+    assert (data["divergences"], data["numbers_only"], data["of_machine"]) == (1, 1, 1)
+    assert f"\n\n{replayed_text(found)}\n\n" in outcome_text(FOLDER, trace(a_run()), found)
 
 
 def test_a_command_can_be_pasted_and_a_path_is_short() -> None:
