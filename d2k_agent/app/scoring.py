@@ -73,7 +73,8 @@ def score_run(
 def subject_of(run: RunFolder, settings: Settings, name: str, task_name: str | None = None) -> Subject:
     """The winner of a run and all that a score needs beside it. Raises UsageError where there is no winner.
 
-    Its target is the one that `settings` name, else the run's own, else a B200.
+    Its target is the one that `settings` name, else the one that the run was started for, else a B200: not the GPU on
+    which the run happened to be judged.
     """
     from d2k_agent.records import read_trace
 
@@ -82,8 +83,15 @@ def subject_of(run: RunFolder, settings: Settings, name: str, task_name: str | N
     task = task_of(trace.run, task_name)
     require_same_task(trace.run, task)
     target = settings.target or trace.run.config.target or DEFAULT_TARGET
-    scored = Scored(trace.run.run_id, task.slug, choice.turn, choice.sha256, target, ranked, why)
+    judged_for = _judged_for(trace, choice)
+    scored = Scored(trace.run.run_id, task.slug, choice.turn, choice.sha256, target, ranked, why, judged_for)
     return Subject(scored, task.bundle(), run.candidate(choice.sha256), task.baseline_text())
+
+
+def _judged_for(trace: Trace, choice: Choice) -> str | None:
+    key = (choice.turn, choice.call_id, choice.sha256)
+    judged = (item for item in trace.submissions if (item.turn, item.call_id, item.sha256) == key)
+    return next((item.verdict.environment.target for item in judged), None)
 
 
 def _winner(trace: Trace, name: str) -> tuple[Choice, bool, str]:

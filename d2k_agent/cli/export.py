@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from d2k_agent.cli.parsing import add_evaluation_options, add_json, add_task_of_a_run, command
+from d2k_agent.cli.parsing import MEANT_FOR, add_evaluation_options, add_json, add_task_of_a_run, command
 from d2k_agent.cli.solve import RUN_HELP
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ SUMMARY = "write a run's winner as a folder that scores it where it is opened"
 EXAMPLE = "d2k-agent export RUN --out bundle"
 DETAILS = """\
 The folder holds the winner (the selection, else the provisional candidate), its task with the hidden checks, its
-baseline, the compiler's report for --target (default: the run's, else b200), and the evaluator. On a machine with
-Python 3.11, torch and triton `python3 score.py` in it measures the winner and says which machine that was."""
+baseline, the compiler's report for --target, and the evaluator. On a machine with Python 3.11,
+torch and triton `python3 score.py` in it measures the winner and says which machine that was."""
 
 
 def add(commands: Commands) -> None:
@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--out", metavar="FOLDER", help="a new or empty folder (default: RUN-bundle)")
     add_task_of_a_run(parser)
-    add_evaluation_options(parser)
+    add_evaluation_options(parser, MEANT_FOR)
     add_json(parser, "print one object: out, scored, files, bundle_sha256")
 
 

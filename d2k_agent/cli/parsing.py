@@ -66,15 +66,24 @@ def add_task_of_a_run(parser: Parser) -> None:
     )
 
 
-def add_evaluation_options(parser: Parser) -> None:
-    """Options of every command that sends a job to an evaluator. None means: as the settings file says."""
-    parser.add_argument("--target", choices=TARGETS, help="GPU to compile for (default: the one here, else b200)")
+def add_evaluation_options(
+    parser: Parser, target: str = "GPU to compile for (default: the one here, else b200)"
+) -> None:
+    """Options of every command that sends a job to an evaluator. None means: as the settings file says.
+
+    `target` is the help of --target.
+    """
+    parser.add_argument("--target", choices=TARGETS, help=target)
     parser.add_argument("--device", choices=DEVICES, help="where the candidate runs (default: auto)")
     parser.add_argument(
         "--gpu", metavar="N", help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID"
     )
     add_evaluator_options(parser)
     add_unsafe(parser)
+
+
+MEANT_FOR = "GPU that the winner is meant for (default: the run's own --target, else b200)"
+"""--target of a command that scores a run's winner, wherever it runs."""
 
 
 def add_unsafe(parser: Parser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from d2k_agent.cli.parsing import add_evaluation_options, add_json, add_task_of_a_run, command
+from d2k_agent.cli.parsing import MEANT_FOR, add_evaluation_options, add_json, add_task_of_a_run, command
 from d2k_agent.cli.solve import RUN_HELP
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ EXAMPLE = 'd2k-agent score RUN --evaluator "ssh host"'
 DETAILS = """\
 The winner (the selection, else the provisional candidate) is judged and measured over its baseline as at the end of a
 run. The score says which machine that was, calls nothing but the target the target, and is written into the run's
-folder. --target names the GPU that the winner is meant for (default: the run's, else b200)."""
+folder."""
 
 
 def add(commands: Commands) -> None:
@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
     parser = command(commands, "score", SUMMARY, EXAMPLE, run, DETAILS)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     add_task_of_a_run(parser)
-    add_evaluation_options(parser)
+    add_evaluation_options(parser, MEANT_FOR)
     add_json(parser, "print the score as one JSON object: status, on_target, measured_on, statement, verdict ...")
 
 

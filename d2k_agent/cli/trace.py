@@ -31,7 +31,9 @@ def add(commands: Commands) -> None:
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the new run's folder (default: one in traces/runs)")
     add_task_of_a_run(parser)
-    add_evaluation_options(parser)
+    add_evaluation_options(
+        parser, "GPU to compile for (default: the recorded run's own --target, else the one here, else b200)"
+    )
     add_output_options(parser)
 
 

@@ -18,7 +18,8 @@ FORMAT = 1
 class Scored:
     """Which candidate of which run, and the GPU that it is meant for. `ranked`: the run's selection, else provisional.
 
-    `why` is the run's own sentence on the choice.
+    `why` is the run's own sentence on the choice. `judged_for` is the target that the run judged it for, None where
+    that is not recorded.
     """
 
     run: str
@@ -28,12 +29,18 @@ class Scored:
     target: str
     ranked: bool
     why: str
+    judged_for: str | None = None
 
     @property
     def title(self) -> str:
         """The candidate in words."""
         standing = "selection" if self.ranked else "provisional candidate, unranked"
-        return f"{self.task}: turn {self.turn} of {self.run} ({standing}), sha256 {self.sha256[:12]}, for {self.target}"
+        other = self.judged_for not in (None, self.target)
+        judged = f" (the run itself was judged for {self.judged_for})" if other else ""
+        return (
+            f"{self.task}: turn {self.turn} of {self.run} ({standing}), sha256 {self.sha256[:12]}, "
+            f"for {self.target}{judged}"
+        )
 
 
 def score_data(scored: Scored, verdict: Verdict, time: str, **origin: str | None) -> dict[str, Any]:

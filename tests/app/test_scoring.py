@@ -36,7 +36,7 @@ def test_the_selection_is_scored_else_the_provisional_candidate_and_it_is_said_w
     assert (winner.scored.ranked, winner.scored.turn, winner.scored.why) == (ranked, 3, "because")
     assert ("unranked" in winner.scored.title) is not ranked
     assert winner.candidate == HONEST + "# the winner\n" and winner.baseline == HONEST
-    assert winner.scored.target == "b200"
+    assert winner.scored.target == winner.scored.judged_for == "b200"
     assert subject(ended_run(tmp_path / "2"), target="h200").scored.target == "h200"
 
 
@@ -99,4 +99,6 @@ def test_where_nothing_can_be_measured_the_winner_is_compiled_for_the_target_tha
         around(tmp_path), "run", Settings(target="h200", device="cpu"), lambda _: None, str(tmp_path / "scaling")
     )
     assert score.verdict.environment.target == "h200"
-    assert "for h200\n" in score.text and "compiles for h200; " in score.text and "b200" not in score.text
+    title, _, told = score.text.partition("\n")
+    assert title.endswith("for h200 (the run itself was judged for b200)")
+    assert "compiles for h200; " in told and "b200" not in told

@@ -62,6 +62,14 @@ def test_every_help_ends_with_an_example_that_parses(name: str, capsys: pytest.C
     assert build_parser().parse_args(arguments).run is not None
 
 
+@pytest.mark.parametrize("name", ["score", "export", "trace replay"])
+def test_help_tells_one_default_of_the_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*name.split(), "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("else b200") == 1 and "run's own --target, else" in told
+
+
 def test_help_takes_less_than_three_tenths_of_a_second(tmp_path: Path) -> None:
     def took() -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

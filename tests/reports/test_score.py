@@ -35,6 +35,14 @@ def test_nothing_but_the_target_is_called_the_target(device: str, target: str, o
     assert statement in data["statement"] and statement in score_text(scored, verdict)
 
 
+@pytest.mark.parametrize(
+    ("judged_for", "told"),
+    [("h200", ", for b200 (the run itself was judged for h200)"), ("b200", ", for b200"), (None, ", for b200")],
+)
+def test_another_target_than_the_runs_is_pointed_out(judged_for: str | None, told: str) -> None:
+    assert replace(SCORED, judged_for=judged_for).title.endswith(told)
+
+
 def test_a_score_tells_machine_policy_and_table_and_is_json() -> None:
     verdict = on("NVIDIA B200", timed())
     data = json.loads(json.dumps(score_data(SCORED, verdict, "now", evaluator="ssh host"), allow_nan=False))
