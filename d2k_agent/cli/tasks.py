@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from d2k_agent.cli.parsing import Commands
 
 
+CHECK = "d2k-agent tasks check muon"
+
+
 def add(commands: Commands) -> None:
     """Add the group."""
     members = group(commands, "tasks", "list, show, check and stage tasks", "d2k-agent tasks list")
@@ -22,10 +25,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
     add_json(parser, "print one object: slug, title, category, workloads with their parameters, description")
-    parser = command(
-        members, "check", "check that a task's folder is complete", "d2k-agent tasks check muon", run_check
-    )
-    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
+    parser = command(members, "check", "check that a task is complete and can tell right from wrong", CHECK, run_check)
+    parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task: its Python is run")
+    parser.add_argument("--no-run", action="store_true", help="read and parse only: run nothing of the task")
     add_json(parser, "print a list of {check, passed, message}")
     parser = command(
         members,
@@ -101,11 +103,18 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Print the findings; 1 when one of them failed."""
+    """Print the findings; 1 when one of them failed. The task's code runs only where its files are in order."""
+    from d2k_agent.app.proving import proof_of
+    from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import check_task, find_task
     from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.cli.progress import open_progress
 
-    findings = check_task(find_task(arguments.task))
+    task = find_task(arguments.task)
+    findings = check_task(task)
+    if not arguments.no_run and all(item.passed for item in findings):
+        with open_progress(quiet=False, json=True) as progress:
+            findings.append(proof_of(here(), task, progress.step))
     if arguments.json:
         print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
     else:

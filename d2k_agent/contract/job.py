@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 
 class JobKind(enum.StrEnum):
-    """What is done with the candidate. Every kind executes candidate code, so every kind is an evaluator's job."""
+    """What is done with the candidate, or with the task: code runs that is not ours, so every kind is a job."""
 
     EVALUATE = "evaluate"
     CONFIRM = "confirm"
     """EVALUATE of a run's winner: measured once more by the profiler's clock."""
     COMPILE = "compile"
     PROFILE = "profile"
+    PROVE = "prove"
+    """The task itself is put to the test; the candidate is not looked at, and nothing of it runs."""
 
     @property
     def judges(self) -> bool:

@@ -28,6 +28,7 @@ from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
+from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, planned
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
@@ -107,6 +108,8 @@ class _Case:
         return self._acceptable()
 
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
+        if self._job.kind is JobKind.PROVE:
+            return [("proof", self._proof)]
         measured = ("timing", self._timed) if self._device.times else ("late", self._late)
         # Before the candidate's process, so that each candidate is timed in the process in which it was checked.
         first = [("baseline", self._baselined)] * self._device.times
@@ -127,6 +130,11 @@ class _Case:
         if self._job.kind is JobKind.CONFIRM:
             steps.append(("device clock", self._device_clock))
         return steps
+
+    def _proof(self) -> Verdict | None:
+        self._results = prove(self._task, self._device, self._job.seed, self._bench.progress)
+        failed = [result for result in self._results if not result.status.acceptable]
+        return self._end(failed[0].status, "\n".join(result.message for result in failed)) if failed else None
 
     def _static(self) -> Verdict | None:
         try:
