@@ -41,8 +41,11 @@ def read(folder: str) -> "tuple[bytes, dict[str, bytes]]":
         try:
             with open(os.path.join(folder, *name.split("/")), "rb") as file:
                 files[name] = file.read()
-        except OSError:
+        except FileNotFoundError:
             wrong.append(f"{name} (missing)")
+            continue
+        except OSError as problem:
+            wrong.append(f"{name} (unreadable: {problem.strerror})")
             continue
         if hashlib.sha256(files[name]).hexdigest() != wanted[name]:
             wrong.append(name)

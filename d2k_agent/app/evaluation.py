@@ -22,27 +22,30 @@ if TYPE_CHECKING:
 MOST_CANDIDATE_BYTES = 1 << 20
 
 
-def read_candidate(path: Path) -> str:
-    """The candidate's source. Raises UsageError for what cannot be one: no file, too large, not UTF-8 text."""
+def read_candidate(path: Path, role: str = "candidate") -> str:
+    """The candidate's source, or that of the `role` that errors name.
+
+    Raises UsageError for what cannot be one: no file, too large, not UTF-8 text.
+    """
     try:
         if path.is_dir():
             example = next(iter(sorted(path.glob("*.py"))), path / "solution.py")
-            raise UsageError(f"{path} is a folder; name the candidate's file, for example {example}")
+            raise UsageError(f"{path} is a folder; name the {role}'s file, for example {example}")
         if not path.exists():
-            raise UsageError(f"there is no file {path}; name the candidate's source file")
+            raise UsageError(f"there is no file {path}; name the {role}'s source file")
         if not path.is_file():
-            raise UsageError(f"{path} is no regular file; copy the candidate into a file and name that")
+            raise UsageError(f"{path} is no regular file; copy the {role} into a file and name that")
         with path.open("rb") as file:
             raw = file.read(MOST_CANDIDATE_BYTES + 1)
     except OSError as problem:
         raise UsageError(f"{path} cannot be read ({problem.strerror}); correct its path or permissions") from None
-    return candidate_text(raw, str(path))
+    return candidate_text(raw, str(path), role)
 
 
-def candidate_text(raw: bytes, name: str) -> str:
+def candidate_text(raw: bytes, name: str, role: str = "candidate") -> str:
     """Decode a candidate's bytes. Raises UsageError for more than 1 MiB and for what is not text."""
     if len(raw) > MOST_CANDIDATE_BYTES:
-        raise UsageError(f"{name} is larger than 1 MiB; a candidate is one Python source file, without data")
+        raise UsageError(f"{name} is larger than 1 MiB; a {role} is one Python source file, without data")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as problem:
@@ -150,7 +153,7 @@ def judge_file(
     task = find_task(task_name)
     workloads = check_workloads(task, labels, kind)
     candidate = read_candidate(solution)
-    over = None if baseline is None else read_candidate(baseline)
+    over = None if baseline is None else read_candidate(baseline, "baseline")
     with open_evaluation(around, settings, task, progress, over) as evaluation:
         return evaluation.judge(kind, candidate, workloads)
 

@@ -68,6 +68,8 @@ def export_run(
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
     subject = subject_of(run, settings, name, task_name)
+    if out == "":
+        raise UsageError("--out '' names no folder; name a new one, or leave --out out")
     folder = _new_folder(around.folder / (out or f"{run.path.resolve().name}-bundle"))
     report = _compiled(around, settings, subject, progress)
     files = bundle_files(subject, report, _programs())

@@ -195,6 +195,15 @@ def test_an_altered_file_is_refused(bundle: Path, name: str, words: str) -> None
     assert not (bundle / "score.json").exists()
 
 
+def test_a_file_that_cannot_be_read_is_not_called_missing(bundle: Path) -> None:
+    for name in ("solution.py", "baseline.py"):
+        (bundle / name).unlink()
+    (bundle / "solution.py").mkdir()  # which nobody reads as a file, whatever the permissions
+    done = score(bundle)
+    assert done.returncode == 2
+    assert "baseline.py (missing), solution.py (unreadable: Is a directory);" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [("solution.py", "is not the candidate [0-9a-f]{64} that is to be scored"), ("task/hidden/check.py", "scaling")],
@@ -214,3 +223,10 @@ def test_a_folder_that_holds_something_is_not_written_to(tmp_path: Path) -> None
     ended_run(tmp_path)
     with pytest.raises(UsageError, match=r"scaling is there already; name a new folder with --out"):
         export_run(around(tmp_path), "run", "scaling", Settings(), lambda _: None, str(tmp_path / "scaling"))
+
+
+def test_an_empty_name_is_no_folder(tmp_path: Path) -> None:
+    ended_run(tmp_path)
+    with pytest.raises(UsageError, match="names no folder; name a new one, or leave --out out"):
+        export_run(around(tmp_path), "run", "", Settings(), lambda _: None, str(tmp_path / "scaling"))
+    assert not (tmp_path / "run-bundle").exists()

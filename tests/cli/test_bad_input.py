@@ -102,7 +102,7 @@ def test_how_to_ask_models_may_stand_in_a_settings_file_all_the_same(tmp_path: P
 def test_a_baseline_that_does_not_exist_is_named_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "solution.py").write_text("def run(G, steps=5): ...\n")
     answer = d2k("evaluate", "muon", "solution.py", "--baseline", "none.py", folder=tmp_path)
-    assert_refused(answer, 2, "no file", "none.py")
+    assert_refused(answer, 2, "no file none.py; name the baseline's source file")
 
 
 def a_folder(path: Path) -> None:
