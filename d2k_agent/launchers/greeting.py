@@ -25,19 +25,19 @@ while len(nonce) < {NONCE_BYTES}:
     nonce += part
 os.write(1, b"d2k-evaluator " + hashlib.sha256(nonce).hexdigest().encode() + b"\\n")
 """
-_MOST_NOISE_BYTES = 1 << 20
+MOST_NOISE_BYTES = 1 << 20
 _KEPT_BYTES = 2000
 
 
 class NoGreeting(Exception):
     """None came. `noise` is the end of what came instead; `silent`: the other side is there, and has to be ended.
 
-    `terminal`: the answer came through a terminal.
+    `terminal`: the answer came through a terminal; `flooded`: it did not come within MOST_NOISE_BYTES of other text.
     """
 
-    def __init__(self, noise: bytes, silent: bool, terminal: bool = False) -> None:
+    def __init__(self, noise: bytes, silent: bool, terminal: bool = False, flooded: bool = False) -> None:
         super().__init__("no greeting")
-        self.noise, self.silent, self.terminal = noise[-_KEPT_BYTES:], silent, terminal
+        self.noise, self.silent, self.terminal, self.flooded = noise[-_KEPT_BYTES:], silent, terminal, flooded
 
 
 def new_nonce() -> bytes:
@@ -54,7 +54,9 @@ def await_greeting(descriptor: int, nonce: bytes, deadline: float) -> None:
     wanted, got, behind = b"d2k-evaluator " + hashlib.sha256(nonce).hexdigest().encode(), b"", b""
     while not behind:
         left = deadline - time.monotonic()
-        if left <= 0 or len(got) > _MOST_NOISE_BYTES or not select.select([descriptor], [], [], left)[0]:
+        if len(got) > MOST_NOISE_BYTES:
+            raise NoGreeting(got, silent=True, flooded=True)
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
             raise NoGreeting(got, silent=True)
         part = os.read(descriptor, 1 << 16)
         if not part:

@@ -19,9 +19,10 @@ from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.launchers.archive import build_archive, python_command, sized, trial_command
 from d2k_agent.launchers.base import Progress
-from d2k_agent.launchers.greeting import NoGreeting, await_greeting, new_nonce
+from d2k_agent.launchers.greeting import MOST_NOISE_BYTES, NoGreeting, await_greeting, new_nonce
 
 _STDERR_CHARS = 2000
+_EXCERPT_CHARS = 200
 _START_S = 180.0
 _QUEUE_S = 1800.0
 """A prefix may wait for its turn, in the queue of a cluster."""
@@ -148,7 +149,7 @@ class ProcessLauncher:
         assert process.stdin is not None and process.stdout is not None
         if self._prefix:
             self.progress(f"waiting for {shlex.join(self._prefix)}")
-        nonce, noise = new_nonce(), b""
+        nonce, noise, flooded = new_nonce(), b"", False
         try:
             with contextlib.suppress(BrokenPipeError):  # it is gone: what it printed says why
                 process.stdin.write(nonce)
@@ -163,7 +164,7 @@ class ProcessLauncher:
             process.kill()
             noise = b"it answered, and then did not read the evaluator that was sent"
         except NoGreeting as problem:
-            noise = problem.noise
+            noise, flooded = problem.noise, problem.flooded
             if problem.silent:
                 process.kill()
             if problem.terminal:
@@ -176,11 +177,19 @@ class ProcessLauncher:
             pass  # what it left on its stderr says why
         if not self._prefix:
             raise EvaluatorError(f"the evaluator ended with {self._ended(noise)}")
+        end = self._flooded(noise) if flooded else f"it ended with {self._ended(noise)}"
         raise MachineError(
-            f"`{shlex.join(self._prefix)}` started no evaluator (it ended with {self._ended(noise)}); it must run a "
+            f"`{shlex.join(self._prefix)}` started no evaluator ({end}); it must run a "
             "command, pass input and output on unchanged, and let one shell at most read its words (a host behind a "
             f"host is `ssh -J`); try `{shlex.join(trial_command(self._python, self._prefix))}`, which must print 1"
         )
+
+    def _flooded(self, noise: bytes) -> str:
+        """End the process that talks without end, and say so: its status would be that of being ended."""
+        self.close()
+        excerpt = _excerpt(noise)
+        told = f"it printed more than {MOST_NOISE_BYTES:,} bytes before the evaluator answered"
+        return f"{told}, such as {excerpt!r}" if excerpt else told
 
     def _ended(self, noise: bytes = b"") -> str:
         """End the process and what it leaves in words: its status, and the last line of its stderr, else of `noise`."""
@@ -194,6 +203,12 @@ class ProcessLauncher:
         if self._stderr is not None:
             self._stderr.seek(0)
             told = self._stderr.read().decode("utf-8", "replace")[-_STDERR_CHARS:].strip()
-        told = told or noise.decode("utf-8", "replace").strip()
+        told = told or _excerpt(noise)
         self.close()
         return f"status {status}: {told.splitlines()[-1] if told else 'it left no message'}"
+
+
+def _excerpt(noise: bytes) -> str:
+    """The end of the last line in `noise`, where that is text; empty where nothing in it can be read."""
+    lines = ["".join(filter(str.isprintable, line)).strip() for line in noise.decode("utf-8", "ignore").splitlines()]
+    return next((line[-_EXCERPT_CHARS:] for line in reversed(lines) if line), "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -91,6 +92,24 @@ def test_a_prefix_that_leads_nowhere_is_named_with_what_it_said(text: str, told:
         launcher.launch(job(HONEST))
     assert told in str(refusal.value) and "prefix host python3 -c " in str(refusal.value)
     assert not isinstance(refusal.value, EvaluatorError), "it is not the candidate's doing"
+
+
+@pytest.mark.parametrize(
+    ("text", "excerpt"),
+    [
+        ("head -c 3000000 /dev/zero", ""),
+        ("yes 'Welcome to the cluster' | head -c 3000000", ", such as '[Welcome to the cluster]+'"),
+        ("head -c 3000000 /dev/zero | tr '\\0' x", f", such as '{'x' * 200}'"),
+    ],
+)
+def test_a_prefix_that_prints_without_end_is_given_up_with_a_short_excerpt(
+    text: str, excerpt: str, tmp_path: Path
+) -> None:
+    launcher = behind([str(script(tmp_path / "prefix", f'{text}; exec "$@"'))])
+    with pytest.raises(MachineError) as refusal:
+        launcher.launch(job(HONEST))
+    said = rf"\(it printed more than 1,048,576 bytes before the evaluator answered{excerpt}\); it must run a command"
+    assert re.search(said, str(refusal.value)) and "status" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("half_way", [False, True])
