@@ -24,6 +24,8 @@ from d2k_agent.contract.frames import HEADER, write_frame
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
+from d2k_agent.evaluator.foreign import watch_acts
+from d2k_agent.evaluator.metering import CallMeter
 from d2k_agent.evaluator.solution import run_of
 from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
@@ -105,7 +107,7 @@ def serve_calls(channel: socket.socket, order: dict[str, Any]) -> None:
         try:
             caller.handle(request, descriptors)
         except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
-            _report(channel, problem)
+            _report(channel, problem, caller.foreign)
 
 
 class _Caller:
@@ -118,11 +120,20 @@ class _Caller:
         self.sets: list[AttachedSet] = []
         self.last: tuple[torch.Tensor, ...] = ()
         self.timed: TimedCalls | None = None
+        self.acts: list[str] = []
+        self.meter: CallMeter | None = None
+
+    @property
+    def foreign(self) -> str:
+        """What the candidate did that it may not do, ever or in the latest metered call; empty for nothing."""
+        return (self.acts or [self.meter.foreign if self.meter else ""])[0]
 
     def handle(self, request: dict[str, Any], descriptors: list[int]) -> None:
         operation = request["do"]
+        self.meter = None
         if operation == "load":
             self.device.start()
+            self.acts = watch_acts(os.path.dirname(request["path"]))
             self.module = load_solution(request["path"])
             write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
@@ -155,13 +166,14 @@ class _Caller:
             self.timed.drop()  # outputs that we keep are not the call's
         began = time.perf_counter_ns()
         with self.device.metered() as meter:
+            self.meter = meter
             result = self.module.run(*given.arguments)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
         self.last = outputs_of(result)
         headers = given.answer(self.last)
         self.device.synchronize()
-        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, meter.foreign)
+        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 
 
@@ -180,9 +192,9 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
     return json.loads(parts), list(descriptors)
 
 
-def _report(channel: socket.socket, problem: BaseException) -> None:
-    """Send an exception as text: its kind, what it says, and where in solution.py it arose."""
-    write_frame(channel.fileno(), b"E", json.dumps(describe(problem)).encode())
+def _report(channel: socket.socket, problem: BaseException, foreign: str) -> None:
+    """Send an exception as text: its kind, what it says, where in solution.py it arose, and what was done before."""
+    write_frame(channel.fileno(), b"E", json.dumps({**describe(problem), "foreign": foreign}).encode())
 
 
 def describe(problem: BaseException) -> dict[str, Any]:

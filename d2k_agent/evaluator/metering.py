@@ -6,10 +6,11 @@ Memory that Python or NumPy holds is not seen, nor is what happens inside an int
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Self
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 _COPIES = {"copy_", "clone", "_to_copy"}
 _ALLOCATIONS = {
@@ -23,14 +24,22 @@ _VIEWS = {
     *("split", "split_with_sizes", "unbind", "chunk", "set_"),
 }
 _GLUE = _COPIES | _ALLOCATIONS | _VIEWS
+_HOST_READS = frozenset(
+    {
+        *("tolist", "numpy", "__array__", "__dlpack__", "__repr__", "__format__", "__reduce_ex__"),
+        *("untyped_storage", "storage"),
+    }
+)
+"""Ways to a tensor's values that no operator is part of."""
 
 
 class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     """Counts while active. Storages that already existed (the inputs) do not count.
 
     `peak_bytes` is the most bytes of new storages alive at one time, outputs included; `copied_bytes` the bytes that
-    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel, or a
-    value read on the host (`_local_scalar_dense`), with which Python could compute what kernels should.
+    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel, or
+    values read on the host (`_local_scalar_dense`, `tolist`), with which Python could compute what kernels should.
+    It counts in the thread that entered it.
     """
 
     def __init__(self) -> None:
@@ -40,6 +49,23 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         self.foreign = ""
         self._live_bytes = 0
         self._known: set[int] = set()
+        self._reads = _HostReads(self)
+
+    def __enter__(self) -> Self:
+        """Count from now on."""
+        super().__enter__()
+        self._reads.__enter__()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Count no longer."""
+        self._reads.__exit__(*raised)
+        super().__exit__(*raised)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: to tell its compiler to skip this class, torch would import it, 1.4 s in every candidate's process."""
+        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -47,11 +73,13 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         """Run the operator and count what it made."""
         operands = _tensors((args, kwargs or {}))
         given = {_key(value) for value in operands}
-        result = func(*args, **(kwargs or {}))
         name = str(func.name()).removeprefix("aten::").split(".")[0]
+        if name not in _GLUE:
+            self.note(name)  # before it runs: one that fails was meant to compute all the same
+        result = func(*args, **(kwargs or {}))
         casts = name in _COPIES and len({tensor.dtype for tensor in (*operands, *_tensors(result))}) > 1
-        if not self.foreign and (name not in _GLUE or casts):
-            self.foreign = f"{name} with a change of dtype" if casts else name
+        if casts:
+            self.note(f"{name} with a change of dtype")
         for tensor in _tensors(result):
             if name in _COPIES:
                 self.copied_bytes += tensor.nbytes
@@ -59,6 +87,10 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
             if key not in given and key not in self._known:
                 self._add(key, tensor.untyped_storage())
         return result
+
+    def note(self, name: str) -> None:
+        """Remember the first thing that was no glue."""
+        self.foreign = self.foreign or name
 
     def _add(self, key: int, storage: torch.UntypedStorage) -> None:
         size = storage.nbytes()
@@ -70,6 +102,23 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     def _remove(self, key: int, size: int) -> None:
         self._known.discard(key)
         self._live_bytes -= size
+
+
+class _HostReads(TorchFunctionMode):  # type: ignore[misc]
+    """Notes calls of PyTorch's functions that read values, as long as the meter itself is on."""
+
+    def __init__(self, meter: CallMeter) -> None:
+        super().__init__()
+        self._meter = meter
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Run the function, noted if it reads values."""
+        name = getattr(func, "__name__", "")
+        if name in _HOST_READS and self._meter in _get_current_dispatch_mode_stack():
+            self._meter.note(name)
+        return func(*args, **(kwargs or {}))
 
 
 def _key(tensor: torch.Tensor) -> int:

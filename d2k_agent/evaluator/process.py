@@ -17,11 +17,13 @@ from typing import Any, Self
 from d2k_agent.contract import Limits, VerdictStatus
 from d2k_agent.contract.frames import HEADER, FrameError, FrameTimeout, read_frame
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.solution import NO_RUN
 from d2k_agent.evaluator.zygote import Zygote, gone
 from d2k_agent.isolation import end_descendants
 
 MAX_ANSWER_BYTES = 1 << 20
+_MAX_FOREIGN_CHARS = 64
 
 
 class IsolationRefused(Exception):
@@ -45,6 +47,7 @@ class CandidateProcess:
         self.scratch = ""
         self.path = ""
         self.isolation: str | None = None
+        self.ended = False
 
     def __enter__(self) -> Self:
         self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="d2k-candidate-"))
@@ -71,7 +74,8 @@ class CandidateProcess:
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the process and all that it started, at once."""
+        """End the process and all that it started, at once; `ended` says so."""
+        self.ended = True
         end_descendants(os.getpid(), keep=self._keep())
 
     def load(self) -> None:
@@ -79,7 +83,12 @@ class CandidateProcess:
         told = self.answer(b"R", self._limits.import_s, "confining the candidate")
         self.isolation = told.decode("ascii", "replace")
         self.order({"do": "load", "path": self.path})
-        self.answer(b"L", self._limits.import_s, "importing solution.py")
+        try:
+            self.answer(b"L", self._limits.import_s, "importing solution.py")
+        except Raised as fault:
+            if fault.foreign:
+                raise broken_rule(fault.foreign) from fault
+            raise
 
     def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send an order, with descriptors if given. A candidate that is gone is found out by the next answer()."""
@@ -120,21 +129,30 @@ class CandidateProcess:
         return payload
 
 
+class Raised(CandidateFault):
+    """The candidate raised an exception. `foreign` is what it did before that it may not do, empty for nothing."""
+
+    def __init__(self, status: VerdictStatus, message: str, brief: str, foreign: str) -> None:
+        super().__init__(status, message, brief=brief)
+        self.foreign = foreign
+
+
 def raised(payload: bytes, doing: str) -> CandidateFault:
     """The fault that an exception in the candidate amounts to."""
     try:
         told = decode(payload)
         kinds, text, line = [str(kind) for kind in told["kinds"]], str(told["text"]), told["line"]
-    except (ValueError, KeyError, TypeError):
+        foreign = str(told.get("foreign", ""))[:_MAX_FOREIGN_CHARS]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
     where = f" (solution.py line {line})" if isinstance(line, int) else ""
     brief = f"{doing} raised {next((kind for kind in kinds if kind in _KNOWN), 'an exception')}{where}"
     if kinds[:1] == ["TypeError"] and text.startswith(_NO_TENSOR):
-        return CandidateFault(VerdictStatus.INCORRECT, text, brief=_NO_TENSOR)
+        return Raised(VerdictStatus.INCORRECT, text, _NO_TENSOR, foreign)
     if text == NO_RUN:
-        return CandidateFault(VerdictStatus.RUNTIME_ERROR, NO_RUN, brief=NO_RUN)
+        return Raised(VerdictStatus.RUNTIME_ERROR, NO_RUN, NO_RUN, foreign)
     message = f"{doing} raised {kinds[0][:100] if kinds else 'an exception'}{where}: {text}"
-    return CandidateFault(_status(kinds, text), message, brief=brief)
+    return Raised(_status(kinds, text), message, brief, foreign)
 
 
 _NO_TENSOR = "run() must return torch.Tensor"

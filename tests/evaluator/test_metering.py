@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -50,18 +53,54 @@ print(meter.foreign, meter.peak_bytes, len(made))
 """
 
 
-@pytest.mark.parametrize("read", [lambda x: float(x[0]), lambda x: x[0].item(), bool])
-def test_a_value_read_on_the_host_is_foreign(read: Callable[[torch.Tensor], object]) -> None:
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        *((read, "_local_scalar_dense") for read in (lambda x: float(x[0]), lambda x: x[0].item(), bool)),
+        (lambda x: x.tolist(), "tolist"),
+        (lambda x: x.numpy(), "numpy"),
+        (np.asarray, "__array__"),
+        (np.from_dlpack, "__dlpack__"),
+        (str, "__repr__"),
+        (lambda x: f"{x}", "__format__"),
+        (lambda x: bytes(x.untyped_storage()), "untyped_storage"),
+        (lambda x: x.storage(), "storage"),
+        (pickle.dumps, "untyped_storage"),
+        (lambda x: torch.save(x, io.BytesIO()), "untyped_storage"),
+    ],
+)
+def test_a_value_read_on_the_host_is_foreign(read: Callable[[torch.Tensor], object], name: str) -> None:
     x = torch.ones(1)
     with CallMeter() as meter:
         read(x)
-    assert meter.foreign == "_local_scalar_dense"
+    assert meter.foreign == name
+
+
+def test_an_operator_that_fails_is_foreign_all_the_same() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), CallMeter() as meter:
+        torch.ones(2, 3).new_ones(2, 3) @ torch.ones(2, 3)
+    assert meter.foreign == "mm"
+
+
+def test_a_meter_does_not_import_the_compiler() -> None:
+    # More than a second in every candidate's process.
+    program = (
+        "import sys, torch; from d2k_agent.evaluator.metering import CallMeter\n"
+        "with CallMeter(): torch.empty(4).fill_(0.0)\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    command, environment = [sys.executable, "-c", program], {"PATH": os.environ["PATH"], "PYTHONPATH": root}
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False"
 
 
 def test_glue_is_not_foreign() -> None:
     x = torch.ones(4, 4)
     with CallMeter() as meter:
         torch.empty_like(x).copy_(x.t())
+        assert (x.shape, x.stride(), x.dtype, x.data_ptr() % 16, x.is_cuda) == ((4, 4), (4, 1), torch.float32, 0, False)
     assert (meter.foreign, meter.peak_bytes, meter.copied_bytes) == ("", 64, 64)
 
 

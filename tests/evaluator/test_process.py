@@ -7,7 +7,7 @@ import json
 import pytest
 
 from d2k_agent.contract import VerdictStatus
-from d2k_agent.evaluator.process import decode, raised
+from d2k_agent.evaluator.process import Raised, decode, raised
 
 
 def sent(kinds: list[str], text: str) -> bytes:
@@ -24,6 +24,20 @@ def test_a_brief_of_what_is_no_tensor_is_fixed() -> None:
     fault = raised(sent(["TypeError"], "run() must return torch.Tensor, not tensor([0.25])"), "run() on smoke")
     assert (fault.status, fault.brief) == (VerdictStatus.INCORRECT, "run() must return torch.Tensor")
     assert "0.25" in fault.message
+
+
+def test_what_was_done_before_an_exception_is_told_within_bounds() -> None:
+    told = {"kinds": ["ValueError"], "text": "0.25", "line": 3, "foreign": "mm" + "x" * 100}
+    fault = raised(json.dumps(told).encode(), "run() on smoke")
+    assert isinstance(fault, Raised)
+    assert fault.foreign.startswith("mm") and len(fault.foreign) == 64
+    assert isinstance(nothing := raised(sent(["ValueError"], "0.25"), "run() on smoke"), Raised)
+    assert nothing.foreign == ""
+
+
+@pytest.mark.parametrize("payload", [b"[]", b'"text"', b"{}", b"1"])
+def test_a_report_of_another_form_is_out_of_protocol(payload: bytes) -> None:
+    assert raised(payload, "run() on smoke").status is VerdictStatus.ENDED_EARLY
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
-from d2k_agent.contract import Check, Limits, VerdictStatus, Violation
+from d2k_agent.contract import Check, Limits, VerdictStatus
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.gates import compare
-from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.process import CandidateProcess, Raised
 from d2k_agent.evaluator.task import LoadedTask
 
 
@@ -65,12 +66,17 @@ class Calls:
     ) -> list[Check]:
         """One metered call on the first set: its checks. A failed one may end the list."""
         self._process.order({"do": "call"})
-        answer = self._answer(limit_s, f"run() on {label}")
+        try:
+            answer = self._answer(limit_s, f"run() on {label}")
+        except Raised as fault:
+            if fault.foreign and not self._trusted:
+                raise broken_rule(fault.foreign) from fault
+            raise
         self.peak_memory_bytes = max(self.peak_memory_bytes or 0, answer.peak_bytes)
         checks: list[Check] = []
         if not self._trusted:
             if answer.foreign:
-                raise _foreign(answer.foreign)
+                raise broken_rule(answer.foreign)
             checks = [self._memory(workload, answer.peak_bytes), self._copies(workload, answer.copied_bytes)]
             if not all(check.passed for check in checks):
                 return checks  # comparing outputs needs memory, which a hog may have taken
@@ -123,15 +129,6 @@ class Calls:
         return Check("*", "copies", float(copied_bytes), None if budget is None else float(budget), passed, message)
 
 
-def crowded(checks: Sequence[Check]) -> bool:
-    """True where memory is what failed. A process of its own then decides: workspace that a candidate keeps by shape
-    must not count in calls of another shape."""
+def lacks_memory(checks: Sequence[Check]) -> bool:
+    """True where the bound on memory is what failed."""
     return any(check.gate == "memory" and not check.passed for check in checks)
-
-
-def _foreign(operator: str) -> CandidateFault:
-    message = (
-        f"run() computed with PyTorch ({operator}): PyTorch may allocate, reshape and copy within one dtype; "
-        "arithmetic and casts belong into Triton kernels"
-    )
-    return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.operators", message),))
