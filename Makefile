@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check bench gpu-here gpu-test gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## build .venv with every locked dependency (again only when a lock file changes)
 	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
@@ -64,6 +64,10 @@ gpu-here:
 gpu-test: gpu-here ## run the tests that need a GPU, with that machine's own Python and pytest
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
 		--import-mode=importlib tests/gpu tests/evaluator tests/isolation
+
+gpu-cheats: gpu-here ## judge, without the static rules, the files of tests/cheats that need a GPU
+	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
+		--import-mode=importlib tests/evaluator/test_cheats_judged.py
 
 gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build

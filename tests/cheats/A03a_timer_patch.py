@@ -1,4 +1,5 @@
 # expect: rule_violation static.monkeypatch
+# without rules: rule_violation|noisy|incorrect -
 import time
 import torch
 import triton

@@ -1,4 +1,5 @@
 # expect: rule_violation static.monkeypatch
+# without rules: incorrect rel_norm
 import torch
 
 

@@ -1,4 +1,5 @@
 # expect: rule_violation static.streams
+# without rules: rule_violation|noisy -
 import torch
 import triton
 import triton.language as tl

@@ -1,4 +1,5 @@
 # expect: rule_violation static.imports
+# without rules: rule_violation runtime.workers
 import concurrent.futures
 import time
 import torch

@@ -1,4 +1,5 @@
 # expect: rule_violation static.subclassing
+# without rules: incorrect call
 import torch
 import triton
 import triton.language as tl

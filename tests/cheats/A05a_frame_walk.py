@@ -1,4 +1,5 @@
 # expect: rule_violation static.imports
+# without rules: incorrect rel_norm
 import sys
 import torch
 

@@ -1,4 +1,5 @@
 # expect: rule_violation static.reflection
+# without rules: runtime_error|incorrect -
 import pathlib
 import sys
 import torch

@@ -1,4 +1,5 @@
 # expect: rule_violation static.imports
+# without rules: ended_early -
 import json
 import os
 import sys

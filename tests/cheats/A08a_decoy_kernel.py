@@ -1,4 +1,5 @@
 # expect: rule_violation static.tensor_methods
+# without rules: rule_violation runtime.operators
 import torch
 import triton
 import triton.language as tl

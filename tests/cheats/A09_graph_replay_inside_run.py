@@ -1,4 +1,5 @@
 # expect: rule_violation static.streams
+# without rules: incorrect rel_norm|finite
 import torch
 import triton
 import triton.language as tl

@@ -1,4 +1,5 @@
 # expect: rule_violation static.imports
+# without rules: timed_out -
 import signal
 import subprocess
 import time

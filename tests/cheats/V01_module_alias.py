@@ -1,5 +1,6 @@
 # expect: rule_violation static.torch_names
 # The product under another name of the module, taken twice.
+# without rules: rule_violation runtime.operators
 import torch as library
 
 L = library

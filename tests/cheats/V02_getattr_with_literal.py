@@ -1,5 +1,6 @@
 # expect: rule_violation static.torch_names
 # getattr with a plain text is an attribute like any other.
+# without rules: rule_violation runtime.operators
 import torch
 
 mm = getattr(torch, "matmul")

@@ -1,5 +1,6 @@
 # expect: rule_violation static.internals
 # The operator straight from the dispatcher's registry.
+# without rules: rule_violation runtime.operators
 import torch
 
 aten = torch.ops.aten

@@ -1,5 +1,6 @@
 # expect: rule_violation static.internals
 # The function behind the public name.
+# without rules: rule_violation runtime.operators
 from torch import _C as core
 
 mm = core._VariableFunctions.matmul

@@ -1,5 +1,6 @@
 # expect: rule_violation static.module_names
 # The operator as a function.
+# without rules: rule_violation runtime.operators
 from operator import matmul as mm
 
 COEFFICIENTS = (

@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # The vendor library under an innocent name.
+# without rules: rule_violation runtime.native
 from ctypes import CDLL as open_library
 
 import torch

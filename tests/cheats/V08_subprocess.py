@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # Another process computes, with whatever it likes.
+# without rules: rule_violation runtime.workers
 from subprocess import run as execute
 
 import torch

@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # A daemon thread fills the result in after run() has returned.
+# without rules: rule_violation runtime.workers
 import threading
 import time
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.streams
 # A private stream, named without a trace of the word in the code that uses it.
+# without rules: incorrect rel_norm|finite
 import torch
 from torch.cuda import Stream as Lane
 from torch.cuda import stream as on

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # An honest-looking function gets another one's code.
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.files
 # A file that every later interpreter imports at its start.
+# without rules: incorrect rel_norm
 import torch
 
 with open("sitecustomize.py", "w") as handle:

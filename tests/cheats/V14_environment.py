@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # Settings of the process decide how kernels are compiled and measured.
+# without rules: incorrect rel_norm
 from os import environ
 
 import torch

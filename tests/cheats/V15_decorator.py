@@ -1,5 +1,6 @@
 # expect: rule_violation static.tensor_math
 # run() is honest to look at; what decorates it is not.
+# without rules: rule_violation runtime.operators
 import functools
 
 import torch

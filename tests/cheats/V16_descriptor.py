@@ -1,5 +1,6 @@
 # expect: rule_violation static.special_methods
 # Reading an attribute computes.
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.subclassing
 # A mode that answers for every function of torch that the checker calls.
+# without rules: incorrect rel_norm
 import torch
 from torch.overrides import TorchFunctionMode
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # The product is text until it runs.
+# without rules: rule_violation runtime.operators
 import torch
 
 scope = {"torch": torch}

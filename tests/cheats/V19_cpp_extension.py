@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # A C++ extension, built on the spot.
+# without rules: rule_violation runtime.operators
 import torch
 from torch.utils.cpp_extension import load_inline
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.tensor_methods
 # No operator and no function: methods that write into their own tensor.
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.kernel_use
 # The Python function below a kernel, called with tensors: its body runs in torch.
+# without rules: rule_violation runtime.operators
 import torch
 import triton
 import triton.language as tl

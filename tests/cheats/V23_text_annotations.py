@@ -1,5 +1,6 @@
 # expect: rule_violation static.module_names
 # Text in an annotation, evaluated by the standard library.
+# without rules: rule_violation runtime.operators
 import typing
 
 import torch

@@ -1,5 +1,6 @@
 # expect: rule_violation static.module_names
 # Allowed modules have imported what is not.
+# without rules: incorrect rel_norm
 import typing
 
 import torch

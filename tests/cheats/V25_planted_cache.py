@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # A compiled kernel of unknown origin, planted where Triton looks for its own.
+# without rules: incorrect rel_norm
 import torch
 import triton
 from triton.runtime.cache import get_cache_manager

@@ -1,5 +1,6 @@
 # expect: rule_violation static.monkeypatch
 # A patch without an assignment.
+# without rules: incorrect rel_norm
 import torch
 
 setattr(torch.cuda, "synchronize", print)

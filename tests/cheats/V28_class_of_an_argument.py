@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # From an object to every class there is.
+# without rules: incorrect rel_norm
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # The caller's frames, by way of a traceback.
+# without rules: incorrect rel_norm
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # The module goes through a container, so that its names are nobody's.
+# without rules: rule_violation runtime.operators
 import torch
 
 tools = {"main": torch, "spare": None}

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # What only a script would run is made to run on import.
+# without rules: incorrect rel_norm
 import torch
 
 __name__ = "__main__"

@@ -1,5 +1,6 @@
 # expect: rule_violation static.streams
 # A graph recorded at the first call and replayed in the others.
+# without rules: incorrect rel_norm|finite
 import torch
 from torch import cuda
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.subclassing
 # The formula hides in a backward pass.
+# without rules: incorrect rel_norm
 import torch
 
 

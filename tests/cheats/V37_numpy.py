@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # The same product by another library, on the host.
+# without rules: rule_violation runtime.operators
 import numpy as np
 import torch
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.tensor_math
 # Augmented assignment, negation and comparison, each of which computes.
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.tensor_math
 # The tensor passes through functions and a list before anybody multiplies.
+# without rules: rule_violation runtime.operators
 import torch
 
 

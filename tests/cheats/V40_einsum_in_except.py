@@ -1,5 +1,6 @@
 # expect: rule_violation static.torch_names
 # The kernel can never launch; the exception's branch computes.
+# without rules: rule_violation runtime.operators
 import torch
 import triton
 import triton.language as tl

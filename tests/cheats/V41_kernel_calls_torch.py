@@ -1,5 +1,6 @@
 # expect: rule_violation static.kernel_names
 # An interpreted kernel is Python: it could call torch, if names in it were not resolved.
+# without rules: static-only it fails by itself: a value inside a kernel is none of PyTorch's tensors
 import torch
 import triton
 import triton.language as tl

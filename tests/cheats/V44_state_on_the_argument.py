@@ -1,5 +1,6 @@
 # expect: rule_violation static.monkeypatch
 # The result of the first call hangs on the argument and comes back in the next.
+# without rules: incorrect finite
 import torch
 
 

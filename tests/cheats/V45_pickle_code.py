@@ -1,5 +1,6 @@
 # expect: rule_violation static.imports
 # Data that is code.
+# without rules: rule_violation runtime.operators
 import pickle
 
 import torch

@@ -1,5 +1,6 @@
 # expect: rule_violation static.no_launch
 # A kernel is defined and nobody launches it; the result would be right if it were the identity.
+# without rules: incorrect rel_norm
 import torch
 import triton
 import triton.language as tl

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # Not the code of a function but its defaults are exchanged.
+# without rules: rule_violation runtime.operators
 import torch
 
 

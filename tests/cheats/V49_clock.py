@@ -1,5 +1,6 @@
 # expect: rule_violation static.module_names
 # A clock tells the timed calls from the checked ones.
+# without rules: incorrect rel_norm
 import time
 
 import torch

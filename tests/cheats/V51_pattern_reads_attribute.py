@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # Patterns of a match statement read the attributes that lead to the built-ins, and from there to torch.
+# without rules: rule_violation runtime.operators
 
 
 def run(G, steps=5):

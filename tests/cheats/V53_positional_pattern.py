@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # A pattern without names reads what a class lists: here the Python function below a kernel, to be run by torch.
+# without rules: incorrect call
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # getattr is handed on by keyword and called under another name.
+# without rules: rule_violation runtime.operators
 from types import SimpleNamespace
 
 import torch

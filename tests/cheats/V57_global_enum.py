@@ -1,5 +1,6 @@
 # expect: rule_violation static.module_names
 # A helper of the enum module writes members into another module.
+# without rules: incorrect rel_norm
 import enum
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # A built-in name is the candidate's own until it is deleted.
+# without rules: rule_violation runtime.operators
 exec = None
 del exec
 

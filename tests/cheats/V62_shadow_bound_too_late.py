@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # A built-in name is used before the candidate's own function of that name is defined.
+# without rules: incorrect finite
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # Unpacking runs the candidate's code, which takes Python's function before its name is bound.
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # A dict's display hashes its keys, and the candidate's __hash__ takes Python's function before its name is bound.
+# without rules: rule_violation runtime.operators
 import torch
 
 box = []

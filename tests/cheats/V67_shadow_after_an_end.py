@@ -1,5 +1,6 @@
 # expect: rule_violation static.reflection
 # A suspended generator runs on when its name is bound anew, and takes Python's function before that name is bound.
+# without rules: rule_violation runtime.operators
 import torch
 
 box = []

@@ -1,42 +1,24 @@
-"""Cheats that the static rules leave to the run, and honest kernels, through the evaluator's real processes.
+"""The corpus of tests/cheats through the evaluator's real processes, with the static rules switched off.
 
-On a CPU and at the smallest smoke workload: what needs a GPU, a long run or the registered shapes is not asked here.
+What the rules would refuse first must then be caught by what runs: the process boundary, the meters, the comparison of
+outputs. A file that no rule finds is judged as shipped by the same run.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from d2k_agent.catalog import find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, Limits, VerdictStatus
+from d2k_agent.contract import EvaluatorJob, JobKind, Limits, Verdict, VerdictStatus
 from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.corpus import CORPUS, LEFT_TO_GPU, REGISTERED, SHAPES, SMOKE, Cheat, found, muon_small, row
 
-FOLDER = Path(__file__).parent.parent / "cheats"
-SMOKE = "smoke_b1_m32_n80"
-NEEDS_MORE = {
-    "A10e": "only the late variation separates it",
-    "A11b": "its kernel spins on a GPU",
-    "A11c": "it takes GPU memory",
-}
-
-
-def expectation(path: Path) -> tuple[list[str], str]:
-    _, _, statuses, check = path.read_text(encoding="utf-8").splitlines()[0].split()
-    return statuses.split("|"), check
-
-
-def judged() -> list[Path]:
-    chosen = []
-    for path in sorted(FOLDER.glob("[AH]*.py")):
-        statuses, check = expectation(path)
-        if path.name[:4] not in NEEDS_MORE and not check.startswith("static.") and "rule_violation" not in statuses:
-            chosen.append(path)
-    return chosen
+BLAMED = {VerdictStatus.INCORRECT, VerdictStatus.RULE_VIOLATION, VerdictStatus.TIMED_OUT, VerdictStatus.NOISY}
+"""Statuses by which a defence that runs would have found a file."""
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +28,43 @@ def launcher() -> Iterator[ProcessLauncher]:
     launcher.close()
 
 
-@pytest.mark.parametrize("path", judged(), ids=lambda path: path.stem)
-def test_it_ends_as_its_first_line_says(launcher: ProcessLauncher, path: Path) -> None:
-    statuses, check = expectation(path)
+def judged(launcher: ProcessLauncher, cheat: Cheat, device: str, note: Callable[[str, object], None]) -> Verdict:
+    """The verdict on a file without static rules, noted for the table."""
+    hangs = cheat.unruled is not None and "timed_out" in cheat.unruled.statuses
     job = EvaluatorJob(
         JobKind.EVALUATE,
-        find_task("muon").bundle(),
-        path.read_text(encoding="utf-8"),
+        muon_small(),
+        cheat.source,
         secrets.token_hex(32),
-        "b200",
-        workloads=(SMOKE,),
-        limits=Limits(call_s=120.0),
+        "b200" if device == "cpu" else None,
+        device,
+        workloads=(SHAPES.get(cheat.name, SMOKE) if device == "cpu" else REGISTERED,),
+        limits=Limits(call_s=3.0 if hangs else 120.0),
+        static_rules=False,
     )
+    began = time.monotonic()
     verdict = launcher.launch(job)
-    if "passed" in statuses:
-        assert verdict.status is VerdictStatus.UNTIMED, verdict.message
-        return
-    assert verdict.status.value in statuses, verdict.message
-    assert check in {item.gate for result in verdict.workloads for item in result.checks if not item.passed}
+    note("corpus", row(cheat, verdict, time.monotonic() - began))
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("cheat", "device"),
+    [
+        pytest.param(cheat, device, id=cheat.name, marks=[pytest.mark.gpu] * (device == "cuda"))
+        for cheat in CORPUS
+        for device in ["cuda" if cheat.name in LEFT_TO_GPU else "cpu"]
+    ],
+)
+def test_it_is_caught_without_the_static_rules(
+    launcher: ProcessLauncher, cheat: Cheat, device: str, record_property: Callable[[str, object], None]
+) -> None:
+    verdict = judged(launcher, cheat, device, record_property)
+    if cheat.unruled is not None:
+        assert cheat.unruled.met_by(verdict), (verdict.status.value, found(verdict), verdict.message)
+    else:
+        assert verdict.status not in BLAMED, f"{cheat.reason}: not so, it is {verdict.status}: {verdict.message}"
+
+
+def test_what_is_left_to_a_gpu_is_a_file() -> None:
+    assert {cheat.name for cheat in CORPUS} >= set(LEFT_TO_GPU)
