@@ -3,6 +3,7 @@
 Covers: the loop, its prompt, selection. Does not cover: what models, tools and the evaluator do.
 """
 
+from d2k_agent.agent.ending import end_run
 from d2k_agent.agent.graph import build_graph, mermaid
 from d2k_agent.agent.parts import Confirm
 from d2k_agent.agent.running import Outcome, run_agent
@@ -16,6 +17,7 @@ __all__ = [
     "Selection",
     "StopReason",
     "build_graph",
+    "end_run",
     "mermaid",
     "run_agent",
     "select",

@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from d2k_agent.agent import nodes
+from d2k_agent.agent.journal import Journal
 from d2k_agent.agent.parts import Parts
 from d2k_agent.agent.state import State, Way, require_plain
 from d2k_agent.records import StopReason
@@ -39,8 +40,26 @@ WAYS: dict[str, tuple[Node, tuple[str, ...]]] = {
 }
 """Each node with the nodes that may follow it."""
 
-WHEN_STOPPED = {"call_model": "select", "nudge": "select", **dict.fromkeys(TOOL_NODES, "close_turn")}
+WHEN_STOPPED = {
+    "prepare": "call_model",
+    "call_model": "select",
+    "nudge": "select",
+    **dict.fromkeys(TOOL_NODES, "close_turn"),
+}
 """Where a requested stop leads instead of the node: calls in hand still get an answer, so the history stays whole."""
+
+
+def _recorded(name: str, state: State, journal: Journal) -> bool:
+    """True where the log holds what the node would do: a stop leaves out only what was not done."""
+    match name:
+        case "prepare":
+            return journal.tools is not None
+        case "call_model":
+            return journal.reply(state["call"] + 1) is not None
+        case "nudge":
+            return journal.is_nudged(state["call"])
+        case _:
+            return journal.result(state["turn"] + 1, state["index"]) is not None
 
 
 class _Step(Protocol):
@@ -67,7 +86,7 @@ def _step(name: str, node: Node) -> _Step:
     def step(state: State, *, runtime: Runtime[Parts]) -> Command[str]:
         parts = runtime.context
         parts.node = name
-        if name in WHEN_STOPPED and parts.run.stop_requested():
+        if name in WHEN_STOPPED and parts.run.stop_requested() and not _recorded(name, state, parts.journal):
             way = Way(WHEN_STOPPED[name], {"stop": str(StopReason.STOP_REQUESTED)})
         else:
             way = node(state, parts)

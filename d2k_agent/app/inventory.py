@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import D2KError, UsageError
-from d2k_agent.reports.paths import command
+from d2k_agent.reports.paths import command, nearby
 from d2k_agent.reports.runs import RunSummary
 
 if TYPE_CHECKING:
@@ -127,15 +127,29 @@ def _open_up(folder: Path) -> None:
 
 
 def stop(around: Surroundings, name: str, command_line: Settings) -> str:
-    """Ask a running run to end; returns what will happen. Raises UsageError for a run that nobody drives."""
+    """Ask a running run to end, or end one that nobody drives any more; returns what comes of it.
+
+    Nothing that the run began with has to be here for that: no model, no evaluator, no isolation. Raises UsageError for
+    a run that is over.
+    """
     run = find_run(around, around.settings(command_line), name)
-    if run.driver() is None:
+    if run.driver() is not None:
+        run.request_stop()
+        return f"{run.path.name} was asked to stop: it ends with a selection after the step in flight"
+    from d2k_agent.agent import end_run
+    from d2k_agent.records import read_trace
+    from d2k_agent.reports.outcome import outcome_text
+
+    finished = read_trace(run.path).finished
+    if finished is not None:
         raise UsageError(
-            f"{run.path.name} is not running, so there is nothing to stop; "
-            f"`{command('resume', name)}` goes on with it, `{command('runs', 'rm', name)}` removes it"
+            f"{run.path.name} is over ({finished.stop_reason}), so there is nothing to stop; "
+            f"`{command('trace', 'show', name)}` shows it, `{command('runs', 'rm', name)}` removes it"
         )
-    run.request_stop()
-    return f"{run.path.name} was asked to stop: it ends with a selection after the step in flight"
+    run.require_own_files()
+    end_run(run)
+    told = outcome_text(nearby(run.path, around.folder), read_trace(run.path))
+    return f"{run.path.name} was interrupted, and is ended for good.\n\n{told}"
 
 
 def so_far(around: Surroundings, name: str, command_line: Settings) -> Trace:

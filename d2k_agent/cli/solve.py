@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
     add_evaluator_options(parser)
     add_unsafe(parser)
     add_output_options(parser)
-    parser = command(commands, "stop", "ask a run to end after the step in flight", "d2k-agent stop RUN", run_stop)
+    parser = command(commands, "stop", "end a run for good, with its selection", "d2k-agent stop RUN", run_stop)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
 
 
@@ -92,7 +92,7 @@ def run_resume(arguments: argparse.Namespace) -> int:
 
 
 def run_stop(arguments: argparse.Namespace) -> int:
-    """Leave a stop request in the run's folder."""
+    """End the run, or have its driver end it."""
     from d2k_agent.app.inventory import stop
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of

@@ -173,7 +173,7 @@ def test_a_run_of_another_format_is_refused_by_every_command_that_reads_it(tmp_p
     run = tmp_path / "traces" / "runs" / "newer"
     shutil.copytree(samples_dir() / "muon", run)
     (run / "run.json").write_text((run / "run.json").read_text().replace('"format": 1', '"format": 9'))
-    commands = (("trace", "show"), ("trace", "replay"), ("export",), ("score",), ("resume",), ("cost",))
+    commands = (("trace", "show"), ("trace", "replay"), ("export",), ("score",), ("resume",), ("stop",), ("cost",))
     for words in commands:
         assert_refused(d2k(*words, "newer", folder=tmp_path), 2, "is a run of format 9", "reads format 1")
     assert "newer" in d2k("runs", "list", folder=tmp_path).out

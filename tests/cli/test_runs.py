@@ -177,10 +177,27 @@ def test_a_finished_run_is_not_resumed(project: Path) -> None:
     assert_refused(answer, 2, "is over (script_ended)", "d2k-agent trace show")
 
 
-def test_a_run_that_is_not_running_cannot_be_stopped(project: Path) -> None:
+def test_a_run_that_is_over_cannot_be_stopped(project: Path) -> None:
     name = the_run(project).name
-    ways = (f"d2k-agent resume {name}", f"d2k-agent runs rm {name}")
-    assert_refused(d2k("stop", name, folder=project), 2, "is not running", *ways)
+    ways = (f"d2k-agent trace show {name}", f"d2k-agent runs rm {name}")
+    assert_refused(d2k("stop", name, folder=project), 2, "is over (script_ended)", *ways)
+    assert not RunFolder(the_run(project)).stop_requested()
+
+
+def test_stop_ends_an_interrupted_run_for_good_where_resume_refuses_it(project: Path) -> None:
+    run = RunFolder(the_run(project))
+    cut_after_the_first_turn(run)
+    record = json.loads(run.run_json.read_text())
+    record["isolation"]["kind"] = "another"
+    record["config"].update(evaluator="ssh far-away", task="/gone", gpu="7")
+    run.run_json.write_text(json.dumps(record))
+    assert d2k("resume", run.path.name, folder=project).status == 2
+
+    answer = d2k("stop", run.path.name, folder=project)
+    assert answer.status == 0, answer.err
+    assert "was interrupted, and is ended for good." in answer.out
+    assert "The run ended: stop_requested, after 1 turn and 0 submissions." in answer.out
+    assert_refused(d2k("resume", run.path.name, folder=project), 2, "is over (stop_requested)")
 
 
 def test_a_running_run_is_neither_resumed_nor_removed_but_can_be_stopped(project: Path) -> None:
