@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except D2KError as error:
         return _complain(str(error), error.exit_status)
     except KeyboardInterrupt as interruption:
+        if arguments is None:
+            # This process ends now, in the middle of something: what libraries say while they are torn down is noise.
+            sys.unraisablehook = _unsaid
         return _complain(str(interruption) or "ended by Ctrl-C", INTERRUPTED)
     except BrokenPipeError:
         _give_up_printing()
@@ -70,6 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.name is None or error.name.partition(".")[0] == "d2k_agent":
             raise
         return _complain(_missing_package(error.name), BROKEN_MACHINE)
+
+
+def _unsaid(_: object) -> None:
+    pass
 
 
 def _open_closed_streams() -> None:

@@ -34,15 +34,6 @@ def test_an_evaluator_that_dies_twice_is_a_broken_machine() -> None:
         launcher.launch(JOB)
 
 
-def test_a_python_without_torch_says_what_is_missing(tmp_path: Path) -> None:
-    bare = tmp_path / "python"
-    bare.write_text('#!/bin/sh\nexec /usr/bin/env python3 -S -I "$@"\n')
-    bare.chmod(0o755)
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"]}, python=str(bare))
-    with pytest.raises(EvaluatorError, match="No module named"):
-        launcher.launch(JOB)
-
-
 def test_a_missing_interpreter_is_a_broken_machine() -> None:
     with pytest.raises(MachineError, match="cannot start"):
         ProcessLauncher({}, python="/no/such/python").launch(JOB)
@@ -72,7 +63,7 @@ def test_the_archive_is_small_standard_library_code_and_reproducible() -> None:
     package = Path(d2k_agent.__file__).parent
     archive = build_archive(package)
     assert archive == build_archive(package)
-    assert len(archive) < 200_000
+    assert len(archive) < 250_000
     names = zipfile.ZipFile(BytesIO(archive)).namelist()
     assert "d2k_agent/evaluator/server.py" in names
     assert not [
