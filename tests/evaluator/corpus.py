@@ -103,14 +103,15 @@ SHAPES = {"A10g_uninitialised_tail": RAGGED}
 REGISTERED = "registered_b2_m512_n1376"
 
 
-def muon_small() -> TaskBundle:
+def muon_small(calls: int = 12) -> TaskBundle:
     """Muon with one registered workload, the late variation at it, and smoke workloads of the fewest rows that the gate
-    bears. An honest file makes 12 calls of the first one, in two seconds of the interpreter."""
+    bears; the first of them is called that many times, 12 of which take two seconds of the interpreter."""
     muon = find_task("muon").bundle()
     config, hidden = json.loads(muon.public["config.json"]), json.loads(muon.hidden["workloads.json"])
     registered = {"label": REGISTERED, "batch_size": 2, "M": 512, "N": 1376, "steps": 5}
     late = {"name": "hidden.shifted_mean", "vary": "shifted_mean", "late": True, "devices": ["cuda"]}
     config["workloads"] = [registered]
+    hidden["repeat_calls"] = calls
     hidden["smoke"] = [
         {"label": label, "batch_size": 1, "M": 16, "N": columns, "steps": 5}
         for label, columns in ((SMOKE, 40), (RAGGED, 72))

@@ -33,7 +33,7 @@ def judged(launcher: ProcessLauncher, cheat: Cheat, device: str, note: Callable[
     hangs = cheat.unruled is not None and "timed_out" in cheat.unruled.statuses
     job = EvaluatorJob(
         JobKind.EVALUATE,
-        muon_small(),
+        muon_small(calls=3) if cheat.shipped.statuses == ("passed",) else muon_small(),
         cheat.source,
         secrets.token_hex(32),
         "b200" if device == "cpu" else None,
