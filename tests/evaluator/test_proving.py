@@ -41,7 +41,7 @@ def test_a_sound_task_holds_and_zeros_may_be_the_right_answer_to_zeros(launcher:
 
 
 SOFTMAX = "import torch\n\n\ndef run(x, factor):\n    return torch.softmax(x, 0)\n"
-LOOSE = {"output": "y", "gate": "allclose_share", "atol": 0.006, "rtol": 0.02, "limit": 0.99}
+LOOSE = {"output": "y", "gate": "allclose_share", "atol": 0.006, "rtol": 0.02, "limit": 0.95}
 
 
 @pytest.mark.parametrize(

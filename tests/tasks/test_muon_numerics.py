@@ -20,7 +20,7 @@ IMPLEMENTATIONS = ["expert", "baseline"]
 
 
 @functools.cache
-def probe(name: str, order: str = "first") -> dict[str, Any]:
+def probe(name: str, order: str) -> dict[str, Any]:
     script, implementation = ROOT / "tests" / "tasks" / "muon_probe.py", guidance_dir() / "muon" / f"{name}.py"
     done = subprocess.run(
         [sys.executable, str(script), str(tasks_dir().parent), str(implementation), order],
@@ -55,14 +55,14 @@ def test_within_the_gates_in_whatever_order_programs_run(name: str, group: str, 
 
 
 def test_the_expert_stays_within_three_quarters_of_the_gate_on_smoke_shapes() -> None:
-    for label, result in probe("expert")["smoke"].items():
+    for label, result in probe("expert", "first")["smoke"].items():
         assert result["rel_norm"] <= 0.75 * REL_NORM, label
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 def test_a_zero_matrix_gives_zeros_and_leaves_its_neighbour_alone(name: str) -> None:
-    assert probe(name)["variations"]["hidden.zero_matrix"]["zero_matrices"] == 1
-    assert all(result["zero_matrices"] == 0 for result in probe(name)["smoke"].values())
+    assert probe(name, "first")["variations"]["hidden.zero_matrix"]["zero_matrices"] == 1
+    assert all(result["zero_matrices"] == 0 for result in probe(name, "first")["smoke"].values())
 
 
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
@@ -77,4 +77,4 @@ def test_any_layout_of_matrices(name: str, shape: str, order: str) -> None:
 @pytest.mark.parametrize("name", IMPLEMENTATIONS)
 @pytest.mark.parametrize("case", ["four_steps", "one_dimension"])
 def test_what_the_operator_is_not_defined_for_is_refused(name: str, case: str) -> None:
-    assert probe(name)["refused"][case]
+    assert probe(name, "first")["refused"][case]
