@@ -200,8 +200,9 @@ class _Case:
             raise TaskFault(f"task {self._task.slug}: this version cannot time run() where it may change its inputs")
         if self._wanted and source is not None:
             setting = self._setting
-            start = lambda: Baseline.start(lambda: self._process(source), setting)  # noqa: E731
-            self._baseline = self._bench.baseline(self._job, start)
+            self._baseline = self._bench.baseline(
+                self._job, lambda: Baseline.start(lambda: self._process(source), setting)
+            )
             if not self._baseline.covers(setting):
                 self._baseline.measure(setting, {})
         return None
