@@ -20,7 +20,9 @@ from d2k_agent.errors import UsageError
 T = TypeVar("T")
 
 SETTINGS_FILE = "d2k-agent.toml"
-PROTOCOLS = ("default", "paper")
+PROTOCOLS = ("default", "paper", "efficient")
+WORDINGS = ("tables", "brief")
+"""How a model is told what was found: in the tables that people get, or in fewer tokens."""
 MODES = ("kernel",)
 DEVICES = ("auto", "cpu", "cuda")
 TARGETS = ("b200", "b300", "h100", "h200")
@@ -62,7 +64,7 @@ class RunConfig:
     `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `budget_usd` bounds what its replies may
     cost (None: no limit). `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu`
     is the GPU that the evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on
-    this machine). `arm`, `pair` and `replicate` name the run's place in a study.
+    this machine). `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS.
     """
 
     task: str
@@ -70,6 +72,7 @@ class RunConfig:
     levels: tuple[str, ...] = ()
     mode: str = "kernel"
     protocol: str = "default"
+    wording: str = "tables"
     turns: int = 350
     budget_usd: float | None = None
     target: str | None = None
@@ -86,6 +89,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         _one_of("mode", self.mode, MODES)
         _one_of("protocol", self.protocol, PROTOCOLS)
+        _one_of("wording", self.wording, WORDINGS)
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
         _gpu(self.gpu)
@@ -150,11 +154,13 @@ class Settings:
     def resolve(self, task: str, model: str, levels: tuple[str, ...]) -> RunConfig:
         """The run's configuration. Raises UsageError for a value that no run can have."""
         defaults = ModelOptions()
+        protocol = _or(self.protocol, "default")
         return RunConfig(
             task=task,
             model=model,
             levels=levels,
-            protocol=_or(self.protocol, "default"),
+            protocol=protocol,
+            wording="tables" if protocol == "paper" else "brief",
             turns=_or(self.turns, 350),
             budget_usd=self.budget_usd,
             target=self.target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -97,6 +98,16 @@ def _circumstances(config: RunConfig, slug: str) -> tuple[str, ...]:
     """What decides which files and tools an agent finds."""
     levels = f"levels {','.join(config.levels)}" if config.levels else "no levels"
     return f"the task {slug}", levels, f"the protocol {config.protocol}"
+
+
+def worded_as_recorded(config: RunConfig) -> RunConfig:
+    """The configuration; where a recording is replayed, with its wording: then what the tools answer is the same text.
+
+    Raises UsageError when there is no such recording.
+    """
+    if not config.model.startswith(REPLAY):
+        return config
+    return dataclasses.replace(config, wording=recording(config.model).run.config.wording)
 
 
 def files_to_keep(chosen: ChosenModel) -> dict[str, bytes]:

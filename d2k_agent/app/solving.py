@@ -30,6 +30,7 @@ from d2k_agent.app.modelling import (
     open_model,
     price_of,
     refuse_unused,
+    worded_as_recorded,
 )
 from d2k_agent.app.recorded import (
     baseline_sha256,
@@ -67,7 +68,7 @@ def solve(
     chosen = parse_levels(levels, any_levels=any_levels)
     model = choose_model(around, settings, task.slug)
     refuse_unused(command_line, model)
-    config = settings.resolve(_task_reference(task), model.name, chosen)
+    config = worded_as_recorded(settings.resolve(_task_reference(task), model.name, chosen))
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 
 

@@ -41,7 +41,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--budget-usd", type=float, metavar="X", help="ask no more once the replies cost X dollars (default: no limit)"
     )
-    parser.add_argument("--protocol", choices=PROTOCOLS, help="set of tools: all seven, or the paper's four")
+    parser.add_argument(
+        "--protocol",
+        choices=PROTOCOLS,
+        help="default: seven tools; paper: its four tools and nothing shortened; efficient: seven tools, and old results "
+        "are shortened where that saves more than it costs",
+    )
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")
     parser.add_argument("--arm", metavar="NAME", help="arm of the study that this run belongs to")
