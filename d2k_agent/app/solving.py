@@ -68,7 +68,7 @@ def solve(
     chosen = parse_levels(levels, any_levels=any_levels)
     model = choose_model(around, settings, task.slug)
     refuse_unused(command_line, model)
-    config = worded_as_recorded(settings.resolve(_task_reference(task), model.name, chosen))
+    config = settings.resolve(_task_reference(task), model.name, chosen)
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 
 
@@ -230,6 +230,7 @@ def _start(
     watcher.begin(what)  # from here on it takes seconds
     from d2k_agent.records import RunFolder, RunRecord
 
+    config = worded_as_recorded(config)
     price = price_of(around, settings, config)
     for note in (*notes_on(chosen, config, task.slug), note_on_price(config, price)):
         if note is not None:
