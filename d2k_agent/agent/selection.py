@@ -32,7 +32,7 @@ def select(
     """
     in_time = [item for item in submissions if item.turn <= turn_limit]
     within = [item for item in in_time if item.sha256 not in refused]
-    eligible = [choice_of(item) for item in within if is_eligible(item, workloads)]
+    eligible = [choice_of(item) for item in within if item.eligible(workloads)]
     if eligible:
         best = min(eligible, key=lambda choice: (-(choice.geomean_speedup or 0.0), choice.turn))
         return Selection(best, None, f"the fastest of {counted(len(eligible), 'eligible submission')}")
@@ -45,12 +45,6 @@ def select(
     again = len(in_time) - len(within)
     refusals = f" ({again} refused when judged again)" if again else ""
     return Selection(None, None, f"of {counted(len(in_time), 'submission')} none was accepted{refusals}")
-
-
-def is_eligible(submission: Submission, workloads: Collection[str]) -> bool:
-    """True when the submission may stand for the run: passed, and measured on each of `workloads`."""
-    passed = submission.verdict.status is VerdictStatus.PASSED and submission.geomean_speedup is not None
-    return passed and set(workloads) <= submission.measured & submission.registered
 
 
 def choice_of(submission: Submission) -> Choice:

@@ -5,6 +5,7 @@ anything (agent) or printing anything (reports).
 """
 
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
+from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
 from d2k_agent.records.events import (
     Choice,
     ConfirmationMeasured,
@@ -50,6 +51,7 @@ from d2k_agent.records.trace import (
 from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
 
 __all__ = [
+    "FALLBACK_SCORE",
     "Choice",
     "Confirmation",
     "ConfirmationMeasured",
@@ -57,6 +59,7 @@ __all__ = [
     "ConfirmationTook",
     "ConversationStarted",
     "Cost",
+    "Curve",
     "Driver",
     "EvaluationTook",
     "Event",
@@ -67,6 +70,7 @@ __all__ = [
     "ModelCallStarted",
     "ModelReplied",
     "Nudged",
+    "Point",
     "Replayed",
     "RunFinished",
     "RunFolder",
@@ -75,6 +79,7 @@ __all__ = [
     "RunResumed",
     "SelectionConfirmed",
     "SelectionMade",
+    "Spent",
     "StopReason",
     "Submission",
     "Submitted",
@@ -91,6 +96,7 @@ __all__ = [
     "WorkloadVerdict",
     "confirmations",
     "cost_at",
+    "curve",
     "cut",
     "message_of",
     "read_events",

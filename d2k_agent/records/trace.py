@@ -6,7 +6,7 @@ driving a run, or how any of it is printed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,6 +66,10 @@ class Submission:
     def geomean_speedup(self) -> float | None:
         """The candidate's score against the baseline, None unless everything was measured."""
         return self.times.geomean_speedup if self.times and self.verdict.status is VerdictStatus.PASSED else None
+
+    def eligible(self, workloads: Collection[str]) -> bool:
+        """True when it may stand for a run: passed, and measured on each of `workloads` (labels)."""
+        return self.geomean_speedup is not None and set(workloads) <= self.measured & self.registered
 
 
 def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:

@@ -1,0 +1,210 @@
+"""A run's curve: the score after every turn, and what it took to get there. What a smaller budget had given follows.
+
+Covers: the points by the protocol's rule for progress curves. Does not cover: drawing or printing them (reports), or
+which submission stands for a run (agent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
+
+from d2k_agent.models import BUCKETS, PRICED, Usage
+from d2k_agent.records.events import (
+    ConfirmationReached,
+    ConfirmationTook,
+    EvaluationTook,
+    Event,
+    ModelReplied,
+    RunFinished,
+    RunResumed,
+    SelectionMade,
+    StopReason,
+    ToolCallInterrupted,
+    ToolCallStarted,
+    ToolFinished,
+    TurnClosed,
+    VerdictReached,
+)
+from d2k_agent.records.totals import sum_usd, total
+from d2k_agent.records.trace import Submission, Trace
+
+Number = TypeVar("Number", int, float, Decimal)
+
+FALLBACK_SCORE = 0.1
+"""The protocol's score of a curve until the first eligible submission."""
+HOLDS_THE_GPU = ("baseline", "correctness", "captured", "launches", "timing", "profile", "device clock")
+"""Steps of an evaluation during which the evaluator holds the GPU. Waiting for it is in none of them."""
+_ON_A_GPU = ("submit", "profile")
+_NOT_OVER = (StopReason.TURN_LIMIT, StopReason.STOP_REQUESTED)
+"""A run that ended so would have gone on under a larger budget of turns."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run had taken at some moment, from its beginning. None: nobody knows any of it.
+
+    `lower_bound`s say that a part is not known, so that the truth may be more. `cost_usd` is what was recorded with the
+    replies. `gpu_seconds` are those for which the evaluator held the GPU, and whole calls of `profile`; what commands
+    of the agent did there is not recorded.
+    """
+
+    usage: Usage
+    tokens_lower_bound: bool
+    cost_usd: Decimal | None
+    cost_lower_bound: bool
+    gpu_seconds: float | None
+    gpu_lower_bound: bool
+
+    @property
+    def tokens(self) -> int | None:
+        """All tokens that somebody counted, whatever their bucket."""
+        known = [count for name in PRICED if (count := getattr(self.usage, name)) is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True)
+class Point:
+    """The run once `turn` turns were over. `best` is the fastest eligible submission so far, None before the first."""
+
+    turn: int
+    best: Submission | None
+    spent: Spent
+
+    @property
+    def score(self) -> float:
+        """The best geometric-mean speedup so far, also one below the fallback; the fallback where there is none."""
+        speedup = None if self.best is None else self.best.geomean_speedup
+        return FALLBACK_SCORE if speedup is None else speedup
+
+
+@dataclass(frozen=True)
+class Curve:
+    """`points` begin before the first turn, and go on with every turn that was completed.
+
+    `end` is the run as a whole, with what came after the last turn: replies without a tool call, the confirmation.
+    `ended` is False where a run of more turns would have gone on.
+    """
+
+    points: tuple[Point, ...]
+    end: Point
+    ended: bool
+
+    def under(self, turns: int) -> Point | None:
+        """Where the run would have ended under a budget of so many turns, all else equal.
+
+        None: it is not known, because this run was ended before.
+        """
+        if turns < len(self.points):
+            return self.points[turns]
+        return self.end if self.ended else None
+
+
+NOTHING = Spent(Usage(0, 0, 0, 0), False, Decimal(), False, 0.0, False)
+
+
+def curve(trace: Trace) -> Curve:
+    """The curve of a run, also of one that is not over. A candidate that was refused when judged again is in none."""
+    ranked = [
+        item
+        for item in trace.submissions
+        if item.eligible(trace.run.workloads)
+        and item.sha256 not in trace.refused
+        and item.turn <= trace.run.config.turns
+    ]
+    meter = _GpuMeter(trace.events)
+    points = [Point(0, None, NOTHING)]
+    spent: Spent | None = None
+    since: list[Event] = []
+    for event in trace.events:
+        since.append(event)
+        if isinstance(event, TurnClosed):
+            spent = _plus(spent, _spent(since, meter))
+            since = []
+            points.append(Point(event.turn, _best(ranked, event.turn), spent))
+    asked = trace.totals.replies + trace.totals.lost_attempts
+    whole = _plus(spent, _spent(since, meter)) if asked else NOTHING
+    end = Point(trace.turns, _best(ranked, trace.run.config.turns), whole)
+    return Curve(tuple(points), end, _ended(trace.finished))
+
+
+def _ended(finished: RunFinished | None) -> bool:
+    return finished is not None and finished.stop_reason not in _NOT_OVER
+
+
+def _best(ranked: Sequence[Submission], turns: int) -> Submission | None:
+    """The fastest within so many turns, of two equal ones the earlier."""
+    within = [item for item in ranked if item.turn <= turns]
+    return min(within, key=lambda item: (-(item.geomean_speedup or 0.0), item.turn), default=None)
+
+
+def _spent(events: Sequence[Event], meter: _GpuMeter) -> Spent:
+    sums = total(events)
+    costs = sum_usd(event.cost_usd for event in events if isinstance(event, ModelReplied))
+    seconds, complete = meter.read(events)
+    return Spent(sums.usage, sums.lower_bound, costs, sums.cost_lower_bound, seconds, not complete)
+
+
+def _plus(before: Spent | None, more: Spent) -> Spent:
+    if before is None:
+        return more
+    counts = {
+        name: _sum(getattr(before.usage, name), getattr(more.usage, name)) for name in (*BUCKETS, "unsplit_input")
+    }
+    return Spent(
+        Usage(**counts),
+        before.tokens_lower_bound or more.tokens_lower_bound,
+        _sum(before.cost_usd, more.cost_usd),
+        before.cost_lower_bound or more.cost_lower_bound,
+        _sum(before.gpu_seconds, more.gpu_seconds),
+        before.gpu_lower_bound or more.gpu_lower_bound,
+    )
+
+
+def _sum(one: Number | None, other: Number | None) -> Number | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
+class _GpuMeter:
+    """Reads off events how long a GPU was held. What was judged on a CPU held none."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        verdicts = [event for event in events if isinstance(event, VerdictReached | ConfirmationReached)]
+        self._judged_there = {_key(event) for event in verdicts if event.verdict.environment.device != "cpu"}
+        self._timed = {_key(event) for event in events if isinstance(event, EvaluationTook | ConfirmationTook)}
+        self._tools = {
+            (event.turn, event.call_id): event.name for event in events if isinstance(event, ToolCallStarted)
+        }
+
+    def read(self, events: Sequence[Event]) -> tuple[float | None, bool]:
+        """The seconds (None where none of them is known), and True where they are all."""
+        known, complete, selected = [0.0], True, False
+        for event in events:
+            match event:
+                case EvaluationTook() | ConfirmationTook() if _key(event) in self._judged_there:
+                    known.append(sum(event.seconds.get(step, 0.0) for step in HOLDS_THE_GPU))
+                case ToolFinished(name="profile", executed=True) if self._on_a_gpu(event):
+                    known.append(event.seconds)
+                case VerdictReached() | ConfirmationReached() if _key(event) in self._judged_there - self._timed:
+                    complete = False
+                case ToolCallInterrupted():
+                    name = self._tools.get((event.turn, event.call_id))
+                    complete &= name not in _ON_A_GPU or not self._judged_there
+                case SelectionMade():
+                    selected = True
+                case RunResumed():  # a confirmation may have been in flight
+                    complete &= not (selected and self._judged_there)
+        return (sum(known) if complete or any(known) else None), complete
+
+    def _on_a_gpu(self, event: ToolFinished) -> bool:
+        return bool(self._judged_there) or event.data.get("outcome") == "profiled"
+
+
+def _key(event: VerdictReached | EvaluationTook | ConfirmationReached | ConfirmationTook) -> tuple[object, ...]:
+    if isinstance(event, VerdictReached | EvaluationTook):
+        return event.turn, event.call_id, event.sha256
+    return event.sha256, event.attempt
