@@ -122,6 +122,7 @@ def _replied(reply: ModelReply, number: int, turn: int, taken: set[str]) -> Mode
         usage=reply.usage,
         cost_usd=reply.cost_usd,
         parameters=plain_json(reply.parameters),
+        not_as_wished=reply.not_as_wished,
         seconds=reply.seconds,
         attempts=reply.attempts,
         unknown_attempts=reply.unknown_attempts,

@@ -1,9 +1,10 @@
 """Any provider's model by its LiteLLM name. The only file that names litellm, which is loaded with the first model.
 
-Covers: one request, its translation to a ModelReply, the check of name and key before any request, and which prices
-hold. Does not cover: streaming, price lists, models without tool calls. litellm decides when it is imported whether it
-fetches price tables from the network, and reads that from the process's environment: `_load` writes those variables,
-for the whole process. Nothing here reads the environment; litellm itself does, for keys that it was not given.
+Covers: one request, its translation to a ModelReply, the check of name and key before any request, which prices and
+quirks hold. Does not cover: price lists, or what a quirk means in detail (quirks, json_actions, streaming). litellm
+decides when it is imported whether it fetches price tables from the network, and reads that from the process's
+environment: `_load` writes those variables, for the whole process. Nothing here reads the environment; litellm itself
+does, for keys that it was not given.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
+from d2k_agent.models import json_actions
 from d2k_agent.models.caching import cache_points
 from d2k_agent.models.faults import Judge, Mask
+from d2k_agent.models.parameters import not_as_wished, parameters_of
 from d2k_agent.models.price_lists import ModelNames, PriceFile, map_row, snapshot_row
 from d2k_agent.models.prices import PriceRow, cost_usd
-from d2k_agent.models.protocol import Message, ModelReply
+from d2k_agent.models.protocol import Message, ModelReply, replies_so_far
+from d2k_agent.models.quirks import JSON_SCHEMA, NATIVE, OPTIONS, Quirks, QuirksFile, find_quirks
 from d2k_agent.models.retry import RetryPolicy, ask_with_retry
+from d2k_agent.models.streaming import whole_reply
 from d2k_agent.models.usage import Usage, usage_from_report
 
 _ENVIRONMENT = {
@@ -34,11 +41,10 @@ _ENVIRONMENT = {
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     "HF_HUB_OFFLINE": "1",
 }
-_CACHES_WHERE_TOLD = ("anthropic", "bedrock", "openrouter", "vertex_ai", "azure_ai")
-"""Providers of Claude models. They cache nothing without marked messages; everybody else caches by itself."""
 _SAME_PRICE = 1e-9
 """Relative: litellm adds up in binary fractions."""
-_NOT_PARAMETERS = {"messages", "system", "system_instruction", "contents", "input", "instructions", "tools"}
+_BODY: ContextVar[dict[str, Any] | None] = ContextVar("body", default=None)
+"""Where the body of the request that is being made goes, once it leaves."""
 
 
 class LiteLLMModel:
@@ -46,7 +52,8 @@ class LiteLLMModel:
 
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
-    Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown.
+    Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown. `quirks` are what the
+    table that ships says, unless others are given.
     Raises UsageError when the name is no model's or a key is missing.
     """
 
@@ -57,6 +64,7 @@ class LiteLLMModel:
         keys: Mapping[str, str] | None = None,
         *,
         price: PriceRow | None = None,
+        quirks: Quirks | None = None,
         policy: RetryPolicy | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -68,40 +76,55 @@ class LiteLLMModel:
         self._price = price
         self._policy = policy or RetryPolicy()
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
+        self._told: set[str] = set()
         self._mask = Mask(keys or {})
         self._litellm = _load()
-        self._bare_name, self._provider = _provider_of(self._litellm, name)
+        names = _names_of(self._litellm, name)
+        self._provider = names.provider or ""
+        self._quirks = quirks or find_quirks(names)
         self._api_key, key_names = self._find_key(keys or {})
         self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""
         began, sent = self._clock(), dict[str, Any]()
-        request = self._request(messages, tools, sent)
+        request = self._request(messages, tools)
         answer = ask_with_retry(
-            lambda: self._litellm.completion(**request),
-            self._judge,
-            self._policy,
-            self._wait,
-            self._jitter,
-            self._notice,
+            lambda: self._ask(request, sent), self._judge, self._policy, self._wait, self._jitter, self._notice
         )
         choice = answer.value.choices[0] if answer.value.choices else None
-        usage = self._usage(answer.value)
+        message, usage = _whole_message(choice), self._usage(answer.value)
+        if self._quirks.calls != NATIVE:
+            message = json_actions.with_calls(message, replies_so_far(messages) + 1)
+        parameters = self._parameters(sent)
         return ModelReply(
-            message=_whole_message(choice),
+            message=message,
             finish_reason=choice and choice.finish_reason,
             usage=usage,
             cost_usd=self._cost_usd(answer.value, usage),
-            parameters=self._parameters(sent),
+            parameters=parameters,
+            not_as_wished=self._tell_dropped(parameters),
             seconds=self._clock() - began,
             attempts=answer.attempts,
             unknown_attempts=answer.unknown_attempts,
         )
 
-    @property
-    def _claude(self) -> bool:
-        return self._provider in _CACHES_WHERE_TOLD and "claude" in self._bare_name.lower()
+    def _ask(self, request: Mapping[str, Any], sent: dict[str, Any]) -> Any:
+        """One attempt. `sent` is filled with the body that really leaves, once it does."""
+        token = _BODY.set(sent)
+        try:
+            answer = self._litellm.completion(**request)
+            return whole_reply(answer, self._litellm.stream_chunk_builder) if self._quirks.stream else answer
+        finally:
+            _BODY.reset(token)
+
+    def _tell_dropped(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
+        told = not_as_wished(self._wishes(), parameters)
+        for sentence in told:
+            if sentence not in self._told:
+                self._notice(f"{self.name}: {sentence}")
+        self._told.update(told)
+        return told
 
     def _find_key(self, keys: Mapping[str, str]) -> tuple[str | None, str]:
         """The key to send (None: litellm finds it, or none is needed), and the variables that hold it, in words."""
@@ -121,15 +144,15 @@ class LiteLLMModel:
         found = self._litellm.validate_environment(self.name, api_base=self._options.api_base, **given)
         return [] if found["keys_in_environment"] else list(found["missing_keys"])
 
-    def _request(
-        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], sent: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Arguments of the call. `sent` is filled with the body that really leaves, once it does."""
-        wishes = {
-            name: getattr(self._options, name)
-            for name in ("max_tokens", "temperature", "reasoning_effort")
-            if getattr(self._options, name) is not None
-        }
+    def _wishes(self) -> dict[str, Any]:
+        """The options that were given, as they were."""
+        given = {name: getattr(self._options, name) for name in OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def _request(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Arguments of the call."""
+        quirks = self._quirks
+        wishes = {name: value for name, value in self._wishes().items() if name not in quirks.leave_out}
         request = {
             "model": self.name,
             "messages": copy.deepcopy(list(messages)),
@@ -137,14 +160,21 @@ class LiteLLMModel:
             "max_retries": 0,
             "api_key": self._api_key,
             "api_base": self._options.api_base,
-            "logger_fn": lambda details: _note_body(details, sent),
+            **copy.deepcopy(quirks.send),
             **wishes,
         }
-        if tools:
+        if quirks.stream:
+            request |= {"stream": True, "stream_options": {"include_usage": True}}
+        if tools and quirks.calls == NATIVE:
             request["tools"] = [dict(tool) for tool in tools]
+        elif tools:
+            request["messages"] = json_actions.as_text(request["messages"], tools)
+        if tools and quirks.calls == JSON_SCHEMA:
+            request["response_format"] = json_actions.response_format(tools)
         if self._options.api_base:
-            request["allowed_openai_params"] = list(wishes)  # the server's owner knows better than a table
-        if self._claude:
+            # The server's owner knows better than a table.
+            request["allowed_openai_params"] = [*wishes, *quirks.send, *{"response_format"} & request.keys()]
+        if quirks.cache_marks:
             points = cache_points(messages)
             request["cache_control_injection_points"] = [{"location": "message", "index": at} for at in points]
         return request
@@ -152,8 +182,7 @@ class LiteLLMModel:
     def _usage(self, response: Any) -> Usage:
         report = getattr(response, "usage", None)
         report = report.model_dump() if report is not None else {}
-        if self._claude:
-            # This API counts no reasoning; litellm puts a local tokenizer's estimate there.
+        if not self._quirks.counts_reasoning:
             report["completion_tokens_details"] = None
         return usage_from_report(report)
 
@@ -173,8 +202,7 @@ class LiteLLMModel:
         return float(cost)
 
     def _parameters(self, sent: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {key: value for key, value in sent.items() if key not in _NOT_PARAMETERS and value not in (None, {}, [])}
-        masked: dict[str, Any] = json.loads(self._mask(json.dumps(kept, default=str)))
+        masked: dict[str, Any] = json.loads(self._mask(json.dumps(parameters_of(sent), default=str)))
         return masked
 
 
@@ -185,8 +213,7 @@ def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) 
     the name is no model's, or when `file` has no row for it.
     """
     litellm = _load()
-    bare_name, provider = _provider_of(litellm, name)
-    names = ModelNames(name, provider, bare_name)
+    names = _names_of(litellm, name)
     if file is not None:
         return file.row(names)
     if options.api_base:
@@ -198,16 +225,35 @@ def _map_version() -> str:
     return f"LiteLLM {importlib.metadata.version('litellm')}"
 
 
-def _provider_of(litellm: Any, name: str) -> tuple[str, str]:
-    """The name that a provider knows the model by, and the provider's."""
+def quirks_of(name: str, users: QuirksFile | None = None) -> Quirks:
+    """What the tables say of a model. Raises UsageError when the name is no model's."""
+    return find_quirks(_names_of(_load(), name), users)
+
+
+def context_tokens(name: str, options: ModelOptions, quirks: Quirks) -> int | None:
+    """The model's context window in tokens: its row's, else that of litellm's list; None where neither knows.
+
+    A server that `options` name may have cut it down, so that the list says nothing of it.
+    """
+    if quirks.context_tokens is not None or options.api_base:
+        return quirks.context_tokens
+    litellm = _load()
     try:
-        bare_name, provider, *_ = litellm.get_llm_provider(name)
+        listed = litellm.get_model_info(name).get("max_input_tokens")
+    except Exception:  # noqa: BLE001 - litellm raises a bare Exception for a model that it does not list
+        return None
+    return listed if isinstance(listed, int) else None
+
+
+def _names_of(litellm: Any, name: str) -> ModelNames:
+    try:
+        bare, provider, *_ = litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
         raise UsageError(
             f"no provider is known for the model {name!r}; give PROVIDER/NAME, for example anthropic/claude-..., "
             "or openai/NAME with --api-base for a server of your own"
         ) from None
-    return str(bare_name), str(provider)
+    return ModelNames(name, str(provider), str(bare))
 
 
 def _whole_message(choice: Any) -> Message:
@@ -219,20 +265,24 @@ def _whole_message(choice: Any) -> Message:
     return {"role": "assistant", "content": "", **said}
 
 
-def _note_body(details: Mapping[str, Any], sent: dict[str, Any]) -> None:
-    body = (details.get("additional_args") or {}).get("complete_input_dict")
+def _note_body(details: Mapping[str, Any]) -> None:
+    """Called by litellm with every request that leaves, in the thread that asked for it."""
+    noted, body = _BODY.get(), (details.get("additional_args") or {}).get("complete_input_dict")
     if isinstance(body, (str, bytes)):
         body = json.loads(body)
-    if isinstance(body, Mapping):
-        sent.clear()
-        sent.update(body)
+    if noted is not None and isinstance(body, Mapping):
+        noted.clear()
+        noted.update(body)
 
 
+@cache
 def _load() -> Any:
     """litellm, told to fetch nothing and to print nothing of its own."""
     os.environ.update(_ENVIRONMENT)
     import litellm
 
     litellm.suppress_debug_info = True
+    litellm.disable_streaming_logging = True
+    litellm.input_callback = [_note_body]
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm

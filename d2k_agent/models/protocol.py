@@ -17,9 +17,10 @@ class ModelReply:
     """One reply.
 
     `message` is the whole assistant message, to be sent back unchanged. `cost_usd` is None when the price or the
-    usage is unknown, never 0 for that. `parameters` is what the request really carried beside messages and tools.
-    `seconds` spans all attempts. `unknown_attempts` counts attempts without an answer that the provider may have
-    billed: with one of them, a total is a lower bound.
+    usage is unknown, never 0 for that. `parameters` is what the request really carried beside messages and tools;
+    `not_as_wished` says, a sentence each, which options it did not carry as they were given. `seconds` spans all
+    attempts. `unknown_attempts` counts attempts without an answer that the provider may have billed: with one of
+    them, a total is a lower bound.
     """
 
     message: Message
@@ -27,6 +28,7 @@ class ModelReply:
     usage: Usage
     cost_usd: float | None
     parameters: dict[str, Any] = field(default_factory=dict)
+    not_as_wished: tuple[str, ...] = ()
     seconds: float = 0.0
     attempts: int = 1
     unknown_attempts: int = 0

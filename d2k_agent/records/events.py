@@ -77,7 +77,8 @@ class ModelReplied(_Event):
 
     `message` is what goes back to the model. `repairs` says how it differs from what came: in words, empty where it
     does not. `refused` maps the ids of tool calls that are not executed to the sentence that the model gets instead.
-    `unknown_attempts` counts attempts without an answer that may have been billed.
+    `unknown_attempts` counts attempts without an answer that may have been billed. `parameters` is what the request
+    really carried, `not_as_wished` says which options it did not carry as they were given.
     """
 
     type: Literal["model_replied"] = "model_replied"
@@ -88,6 +89,7 @@ class ModelReplied(_Event):
     usage: Usage
     cost_usd: float | None
     parameters: dict[str, Any] = {}
+    not_as_wished: tuple[str, ...] = ()
     seconds: float
     attempts: int = 1
     unknown_attempts: int = 0

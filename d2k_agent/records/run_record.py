@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from d2k_agent.config import RunConfig
-from d2k_agent.models import PriceRow
+from d2k_agent.models import PriceRow, Quirks
 
 FORMAT = 1
 
@@ -19,7 +19,8 @@ class RunRecord(BaseModel):
     `workloads` are the labels of every registered workload: a candidate is eligible when it was measured on all of
     them. `baseline_sha256` names the source that its speedups are over, None where the task has none. `staged` maps the
     names of the files that the agent was given to their sha256. `price` is what the run's replies are priced by
-    to its end, None where no price was known. `isolation` is the class of the tools' sandbox and its details.
+    to its end, None where no price was known. `quirks` is how its model is asked, None in runs that recorded none.
+    `isolation` is the class of the tools' sandbox and its details.
     `versions` names what decides results (d2k-agent, python, torch, triton ...).
     """
 
@@ -35,6 +36,7 @@ class RunRecord(BaseModel):
     baseline_sha256: str | None = None
     staged: dict[str, str] = {}
     price: PriceRow | None = None
+    quirks: Quirks | None = None
     isolation: dict[str, Any] = {}
     versions: dict[str, str] = {}
 

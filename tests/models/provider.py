@@ -60,6 +60,9 @@ class Player(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(2)
             return
+        if "sse" in step:
+            self._stream(step)
+            return
         data = step["raw"].encode() if "raw" in step else json.dumps(step["body"]).encode()
         self.send_response_only(step.get("status", 200))
         for name, value in {"Content-Type": "application/json", **step.get("headers", {})}.items():
@@ -67,6 +70,20 @@ class Player(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _stream(self, step: dict[str, Any]) -> None:
+        """Server-sent events, as far as `cut_after` of them; the connection ends then, whole or not."""
+        self.close_connection = True
+        self.send_response_only(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for item in step["sse"][: step.get("cut_after")]:
+            named = isinstance(item, dict) and "event" in item
+            data = item["data"] if named else item
+            text = data if isinstance(data, str) else json.dumps(data)
+            self.wfile.write((f"event: {item['event']}\n" if named else "").encode() + f"data: {text}\n\n".encode())
+        self.wfile.flush()
 
 
 class Quiet(ThreadingHTTPServer):

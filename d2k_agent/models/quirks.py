@@ -1,0 +1,123 @@
+"""How a model differs from the others: a row of a small table, which users extend in a file of their own.
+
+Covers: what a row may say, reading the table that ships and a user's file, and finding what holds for a model. Does
+not cover: acting on it (litellm_client.py).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from d2k_agent.errors import UsageError
+from d2k_agent.models.price_lists import ModelNames
+
+SHIPPED = Path(__file__).with_name("quirks.toml")
+NATIVE, JSON_SCHEMA, JSON_TEXT = "native", "json_schema", "json_text"
+CALLS = (NATIVE, JSON_SCHEMA, JSON_TEXT)
+OPTIONS = ("max_tokens", "temperature", "reasoning_effort")
+SENDABLE = (
+    "top_p top_k min_p seed stop presence_penalty frequency_penalty repetition_penalty logit_bias verbosity thinking "
+    "tool_choice parallel_tool_calls store include reasoning prompt_cache_key prompt_cache_retention safety_identifier "
+    "user extra_body"
+).split()
+"""Parameters that a row may add. None of them says where a request goes or with which key: rows are recorded in run
+folders, which may be a stranger's. `extra_body` is an object of anything else, for OpenAI-compatible servers."""
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """What holds for one model. Without any row: the defaults.
+
+    `calls`: tools are called natively, or by JSON actions, in a form that the provider enforces (json_schema) or that
+    nobody does (json_text). `stream`: answers are asked for in pieces. `leave_out` names options of ours that are never
+    sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are marked.
+    `counts_reasoning`: what is reported of it was counted. `context_tokens` is the context window, None where only the
+    provider's list knows. `rows` names the rows that were found.
+
+    Raises UsageError for a value that no row can have.
+    """
+
+    calls: str = NATIVE
+    stream: bool = False
+    leave_out: tuple[str, ...] = ()
+    send: dict[str, Any] = field(default_factory=dict)
+    cache_marks: bool = False
+    counts_reasoning: bool = True
+    context_tokens: int | None = None
+    rows: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.calls not in CALLS:
+            raise UsageError(f"calls must be one of {', '.join(CALLS)}, not {self.calls!r}")
+        for name in self.leave_out:
+            if name not in OPTIONS:
+                raise UsageError(f"leave_out may name {', '.join(OPTIONS)}, not {name!r}")
+        for name in self.send:
+            if name not in SENDABLE:
+                raise UsageError(f"send may hold {', '.join(SENDABLE)}, not {name!r}")
+        if self.context_tokens is not None and self.context_tokens < 1:
+            raise UsageError(f"context_tokens must be greater than 0, not {self.context_tokens}")
+
+
+class QuirksFile:
+    """A table of rows by pattern. Raises UsageError that names file, row and field."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        try:
+            rows = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise UsageError(f"the models file {name} cannot be read ({problem.strerror}); give a TOML file") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise UsageError(f"the models file {name} is no TOML ({problem}); correct it") from None
+        for pattern, row in rows.items():
+            try:
+                Quirks(**_checked(row))
+            except UsageError as problem:
+                raise UsageError(f"{name}: {pattern}: {problem}; correct it") from None
+        self._rows = rows
+
+    def fitting(self, names: ModelNames) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The rows whose pattern fits the model, in the file's order."""
+        for pattern, row in self._rows.items():
+            if any(fnmatchcase(name.lower(), pattern.lower()) for name in (names.given, names.full)):
+                yield pattern, row
+
+
+def find_quirks(names: ModelNames, users: QuirksFile | None = None) -> Quirks:
+    """What the table that ships, and over it the user's file, say of a model."""
+    fields: dict[str, Any] = {}
+    rows: list[str] = []
+    for table in (QuirksFile(SHIPPED, SHIPPED.name), users):
+        for pattern, row in table.fitting(names) if table is not None else ():
+            fields.update(_checked(row))
+            rows.append(pattern)
+    return Quirks(**fields, rows=tuple(rows))
+
+
+_TYPES: dict[str, type] = {
+    "calls": str,
+    "stream": bool,
+    "leave_out": list,
+    "send": dict,
+    "cache_marks": bool,
+    "counts_reasoning": bool,
+    "context_tokens": int,
+}
+_WORDS = {str: "a string", bool: "true or false", list: "a list of strings", dict: "a table", int: "a whole number"}
+
+
+def _checked(row: Any) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise UsageError(f'a row must be a table such as ["openai/my-model"], not {row!r}')
+    for name, value in row.items():
+        if name not in _TYPES:
+            raise UsageError(f"unknown field {name!r}; a row may hold {', '.join(_TYPES)}")
+        wanted = _TYPES[name]
+        if type(value) is not wanted or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
+            raise UsageError(f"{name} must be {_WORDS[wanted]}, not {value!r}")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
