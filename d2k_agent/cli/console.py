@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any, TextIO
 
+from d2k_agent.reports.printable import printable
+
 
 def print_json(value: Any) -> None:
     """Print `value` as one line of JSON on stdout, in ASCII: any terminal and any script takes it."""
@@ -20,10 +22,5 @@ def print_text(text: str, stream: TextIO | None = None) -> None:
 
 def visible(text: str, stream: TextIO) -> str:
     """`text` as the terminal may show it: control characters and what its encoding lacks are escaped."""
-    plain = "".join(char if char in "\n\t" or char.isprintable() else _escaped(char) for char in text)
     encoding = stream.encoding or "utf-8"
-    return plain.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    return printable(text).encode(encoding, "backslashreplace").decode(encoding)

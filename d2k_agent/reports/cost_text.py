@@ -10,7 +10,7 @@ from typing import Any
 from d2k_agent.contract.wording import counted
 from d2k_agent.models import PRICED, PriceRow, Rates
 from d2k_agent.records import Cost, Totals
-from d2k_agent.reports.tables import UNKNOWN, at_least, count, table
+from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars, table
 
 RECORDED, NEW = "US$ recorded", "US$ new"
 TOTAL = "in all"
@@ -113,8 +113,8 @@ def _rows(run: RunCost, anew: bool) -> Iterator[tuple[str, ...]]:
         if bucket == "unsplit_input" and tokens is None:
             continue
         costs = [run.recorded, run.last] if anew else [run.recorded]
-        dollars = (UNKNOWN if tokens is None else _dollars(cost.usd[bucket]) for cost in costs)
-        yield (name, bucket.replace("_", " "), at_least(count(tokens), totals.lower_bound), *dollars)
+        prices = (UNKNOWN if tokens is None else dollars(cost.usd[bucket]) for cost in costs)
+        yield (name, bucket.replace("_", " "), at_least(count(tokens), totals.lower_bound), *prices)
         name = ""
     costs = [run.recorded, run.last] if anew else [run.recorded]
     yield ("", TOTAL, at_least(count(_all_tokens(totals)), totals.lower_bound), *(_total([cost]) for cost in costs))
@@ -194,11 +194,7 @@ def _is_lowerat_least(costs: Sequence[Cost]) -> bool:
 
 
 def _total(costs: Sequence[Cost]) -> str:
-    return at_least(_dollars(_sum(costs)), _is_lowerat_least(costs))
-
-
-def _dollars(value: Decimal | None) -> str:
-    return UNKNOWN if value is None else f"{value:,.4f}"
+    return at_least(dollars(_sum(costs)), _is_lowerat_least(costs))
 
 
 def _rate(value: Decimal | None) -> str:

@@ -30,8 +30,13 @@ _OF_VERDICTS: dict[str, Callable[[Environment], str | None]] = {
 
 def run_header(trace: Trace) -> str:
     """The lines, a name and its value each; verdicts that disagree are told with every value, in their order."""
-    first, *rest = [*_asked(trace.run), *_judged(_environments(trace)), *_confined(trace.run)]
+    first, *rest = run_rows(trace)
     return table(first, rest)
+
+
+def run_rows(trace: Trace) -> list[tuple[str, str]]:
+    """The same as names and values."""
+    return [*_asked(trace.run), *_judged(_environments(trace)), *_confined(trace.run)]
 
 
 def _asked(record: RunRecord) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 UNKNOWN = "unknown"
 NOT_READ = "-"
@@ -35,6 +36,11 @@ def milliseconds(value: float | None) -> str:
 def count(value: int | None) -> str:
     """A whole number with separators, or the word for a count that nobody knows."""
     return UNKNOWN if value is None else f"{value:,}"
+
+
+def dollars(value: Decimal | None) -> str:
+    """An amount in US$ with four decimals, or the word for one that nobody knows."""
+    return UNKNOWN if value is None else f"{value:,.4f}"
 
 
 def at_least(text: str, lower: bool) -> str:
