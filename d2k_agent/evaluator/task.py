@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import tomllib
 import types
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from d2k_agent.contract import TaskBundle
+from d2k_agent.contract import Check, TaskBundle
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.faults import TaskFault
+from d2k_agent.evaluator.gates import Answer, compare
 from d2k_agent.evaluator.rules.policy import policy_of
+from d2k_agent.evaluator.state import Mutated, mutated_of
 from d2k_agent.evaluator.task_format import check_gates, check_labels, check_precision, check_variations, entries
 from d2k_agent.evaluator.timing.policy import policy_of as timing_policy
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference gave: the outputs that run() returns, and what the mutated arguments hold after one call."""
+
+    outputs: list[torch.Tensor]
+    state: list[torch.Tensor]
+
+    @property
+    def headers(self) -> list[layout.TensorHeader]:
+        """Of the outputs."""
+        return [layout.header_of(tensor) for tensor in self.outputs]
 
 
 class LoadedTask:
@@ -42,11 +59,13 @@ class LoadedTask:
         self.smoke: list[dict[str, Any]] = entries(hidden, self.hidden, "smoke", dict, 1)
         self.variations: list[dict[str, Any]] = entries(hidden, self.hidden, "variations", dict)
         self.output_names: list[str] = entries(hidden, self.hidden, "outputs", str, 1)
-        self.mutated: list[int] = entries(hidden, self.hidden, "mutated_inputs", int)
-        self.gates: list[dict[str, Any]] = [
-            *entries(hidden, self.hidden, "gates", dict, 1),
-            *entries(hidden, self.hidden, "reported", dict),
-        ]
+        self.mutated: list[Mutated] = mutated_of(
+            hidden,
+            entries(hidden, self.hidden, "mutated_inputs", dict),
+            list(inspect.signature(self._reference.run).parameters),
+        )
+        self.gates: list[dict[str, Any]] = entries(hidden, self.hidden, "gates", dict, 1)
+        self._reported: list[dict[str, Any]] = entries(hidden, self.hidden, "reported", dict)
         self.repeat_calls = self.hidden.get("repeat_calls", 12)
         if not isinstance(self.repeat_calls, int) or self.repeat_calls < 1:
             raise TaskFault(f"{hidden}: repeat_calls must be a whole number of at least 1")
@@ -54,7 +73,13 @@ class LoadedTask:
             self.timing = timing_policy(self.hidden)
         except ValueError as problem:
             raise TaskFault(f"{hidden}: {problem}") from None
-        check_gates(hidden, self.gates, self.output_names)
+        check_gates(
+            hidden,
+            [*self.gates, *self._reported],
+            self.output_names,
+            [item.name for item in self.mutated],
+            vars(self._checks),
+        )
         check_variations(hidden, self.variations, vars(self._checks))
         check_precision(hidden, self.hidden)
         varied = [variation["workload"] for variation in self.variations]
@@ -68,18 +93,17 @@ class LoadedTask:
     def vary(self, name: str, arguments: Sequence[Any], seed: str) -> list[Any]:
         """The arguments of a hidden variation."""
         generator = torch.Generator().manual_seed(number(seed))
-        varied = self._call("hidden/check.py", getattr(self._checks, name), list(arguments), generator)
+        varied = self._ask(name, list(arguments), generator)
         return self._arguments(f"hidden/check.py: {name}", varied)
 
-    def expected(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
-        """Reference outputs, from copies of the arguments."""
+    def expected(self, arguments: Sequence[Any]) -> Expected:
+        """What the reference makes of copies of the arguments."""
+        copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+        return Expected(self.reference(copies), [copies[item.position] for item in self.mutated])
 
-        def run() -> Any:
-            return self._reference.run(
-                *(value.clone() if isinstance(value, torch.Tensor) else value for value in arguments)
-            )
-
-        result = self._call("reference.py", run)
+    def reference(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
+        """The outputs of the reference, which changes the arguments where calls do."""
+        result = self._call("reference.py", self._reference.run, *arguments)
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
         if len(outputs) != len(self.output_names):
             raise TaskFault(
@@ -92,6 +116,36 @@ class LoadedTask:
             self._carried("reference.py", output)
         return outputs
 
+    def compare(
+        self,
+        arguments: Sequence[Any],
+        outputs: Sequence[torch.Tensor],
+        state: Sequence[torch.Tensor],
+        expected: Expected,
+        calls: int = 1,
+    ) -> list[Check]:
+        """The gates on what `calls` calls with these arguments gave: the last one's outputs, and the state they left.
+
+        Outputs and state must have the dtypes and shapes of the expected ones.
+        """
+        names = [*self.output_names, *(item.name for item in self.mutated)]
+        before = [arguments[item.position] for item in self.mutated]
+        after = [
+            item.after(start, once, calls)
+            for item, start, once in zip(self.mutated, before, expected.state, strict=True)
+        ]
+        answer = Answer(
+            arguments,
+            dict(zip(names, [*outputs, *state], strict=True)),
+            dict(zip(names, [*expected.outputs, *after], strict=True)),
+            {item.name: start for item, start in zip(self.mutated, before, strict=True)},
+            calls,
+        )
+        return compare(answer, self.gates, self._ask, self._reported)
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        return self._call(f"hidden/check.py: {name}", getattr(self._checks, name), *arguments)
+
     def _arguments(self, file: str, values: Any) -> list[Any]:
         if not isinstance(values, (tuple, list)):
             raise TaskFault(f"task {self.slug}: {file} must return a list, the arguments of run()")
@@ -102,11 +156,9 @@ class LoadedTask:
                 raise TaskFault(
                     f"task {self.slug}: {file} returned {value!r:.80}: only tensors, numbers, text and None"
                 )
-        if any(position not in range(len(values)) for position in self.mutated):
-            raise TaskFault(
-                f"task {self.slug}: hidden/workloads.json: mutated_inputs are {self.mutated}, "
-                f"but run() has {len(values)} arguments"
-            )
+        for item in self.mutated:
+            if item.position >= len(values) or not isinstance(values[item.position], torch.Tensor):
+                raise TaskFault(f"task {self.slug}: {file} gives no tensor for {item.name}, which run() changes")
         return list(values)
 
     def _carried(self, file: str, tensor: torch.Tensor) -> None:

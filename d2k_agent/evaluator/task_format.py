@@ -6,14 +6,12 @@ Checks only what the evaluator uses: `tasks check` knows the whole format.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates import GATES
 
-_PARAMETERS = {"allclose_share": ("atol", "rtol")}
-"""The numbers that a kind of gate needs; a limit where nothing else is said."""
 _PRECISION = frozenset({"operands", "accumulators", "output_only"})
 
 
@@ -27,17 +25,38 @@ def entries(file: str, data: dict[str, Any], name: str, kind: type, least: int =
     return found
 
 
-def check_gates(file: str, gates: Sequence[dict[str, Any]], outputs: Sequence[str]) -> None:
-    """Raises TaskFault for a gate of no known kind, without its numbers, or on an output that does not exist."""
+def check_gates(
+    file: str,
+    gates: Sequence[dict[str, Any]],
+    outputs: Sequence[str],
+    mutated: Sequence[str],
+    functions: Mapping[str, Any],
+) -> None:
+    """Raises TaskFault for a gate of no known kind, with more or less than it needs, or on what does not exist.
+
+    Gates are on outputs and on mutated arguments, all by name; `functions` are those of check.py.
+    """
+    names = [*outputs, *mutated]
     for gate in gates:
-        kind = gate.get("gate")
-        if not isinstance(kind, str) or kind not in GATES:
-            raise TaskFault(f"{file}: there is no gate {kind!r}; gates are {', '.join(GATES)}")
-        if gate.get("output", outputs[0]) not in outputs:
-            raise TaskFault(f"{file}: gate {kind} names output {gate['output']!r}; outputs are {', '.join(outputs)}")
-        for name in _PARAMETERS.get(kind, ("limit",)):
-            if not isinstance(gate.get(name), (int, float)):
-                raise TaskFault(f"{file}: gate {kind} needs a number called {name}")
+        name = gate.get("gate")
+        kind = GATES.get(name) if isinstance(name, str) else None
+        if kind is None:
+            raise TaskFault(f"{file}: there is no gate {name!r}; gates are {', '.join(GATES)}")
+        known = {"gate", "output", *kind.numbers, *kind.optional, *kind.functions, *kind.outputs, *kind.general}
+        for unknown in sorted(set(gate) - known):
+            raise TaskFault(f"{file}: gate {name} takes no {unknown}; it takes {', '.join(sorted(known))}")
+        for key in kind.numbers:
+            if not isinstance(gate.get(key), (int, float)):
+                raise TaskFault(f"{file}: gate {name} needs a number called {key}")
+        of = gate.get("output", outputs[0])
+        for named in (of, *(gate.get(key) for key in kind.outputs)):
+            if named not in names:
+                raise TaskFault(f"{file}: gate {name} names output {named!r}; outputs are {', '.join(names)}")
+        for key in (*kind.functions, *(key for key in ("rows", "expect") if key in gate)):
+            if not callable(functions.get(str(gate.get(key)))):
+                raise TaskFault(f"{file}: gate {name} needs {key}, a function that hidden/check.py defines")
+        if of not in mutated and (gate.get("change") or name == "counter"):
+            raise TaskFault(f"{file}: gate {name} on {of} is about a change, and run() changes no argument {of}")
 
 
 def check_variations(file: str, variations: Sequence[dict[str, Any]], functions: dict[str, Any]) -> None:

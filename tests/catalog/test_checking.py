@@ -74,7 +74,7 @@ def test_a_fault_in_a_file_is_found(files: dict[str, str | None], check: str, sa
         ("config", ("workloads", 0, "label"), "negative_n4", "labels", "negative_n4 is used 2 times"),
         ("hidden", ("repeat_calls",), True, "workloads", "repeat_calls: integer expected, not bool"),
         ("hidden", ("variations", 0, "devices"), ["tpu"], "workloads", "variations[0].devices[0]: 'tpu' is not one of"),
-        ("hidden", ("mutated_inputs",), [-1], "workloads", "mutated_inputs[0]: -1 is below 0"),
+        ("hidden", ("mutated_inputs",), [1], "workloads", "mutated_inputs[0]: object expected, not int"),
         ("hidden", ("gates", 0, "gate"), "rel_nrom", "workloads", "gates[0].gate: 'rel_nrom' is not one of"),
         ("hidden", ("smoke",), [], "workloads", "smoke: at least 1 items expected"),
         ("hidden", ("surprise",), 1, "workloads", "surprise: unknown key"),

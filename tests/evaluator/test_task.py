@@ -44,6 +44,16 @@ def broken(files: dict[str, str] | None = None, **hidden: Any) -> TaskBundle:
         (broken(gates=[{"gate": "nope", "limit": 1}]), "no gate 'nope'"),
         (broken(gates=[{"gate": "rel_norm"}]), "needs a number called limit"),
         (broken(gates=[{"gate": "rel_norm", "limit": 1, "output": "z"}]), "names output 'z'"),
+        (
+            broken(gates=[{"gate": "set", "margin": 0.1}]),
+            "gate set needs scores, a function that hidden/check.py defines",
+        ),
+        (broken(gates=[{"gate": "rel_norm", "limit": 1, "rows": "gone"}]), "gate rel_norm needs rows, a function"),
+        (broken(gates=[{"gate": "rel_norm", "limit": 1, "margin": 1}]), "gate rel_norm takes no margin; it takes"),
+        (broken(gates=[{"gate": "rel_norm", "limit": 1, "change": True}]), "run() changes no argument y"),
+        (broken(gates=[{"gate": "counter", "counts": "ids"}]), "gate counter names output 'ids'"),
+        (broken(mutated_inputs=[{"argument": "z", "effect": "adds"}]), "mutated_inputs name 'z'"),
+        (broken(mutated_inputs=[{"argument": "x", "effect": "halves"}]), "effects are adds, writes"),
         (broken(variations=[{"name": "a", "vary": "gone", "workload": {"label": "b"}}]), "asks for 'gone'"),
         (broken(variations=[{"name": "a", "vary": "zeros"}]), "needs a name and a workload"),
         (broken(variations=[{"name": "a", "vary": "zeros", "workload": {}, "devices": 5}]), "devices of variation a"),
@@ -78,7 +88,10 @@ def test_a_broken_file_is_a_fault_of_the_task_when_it_is_loaded(bundle: TaskBund
         (broken({"get_inputs.py": "def get_inputs(c):\n    raise KeyError('n')\n"}), "get_inputs.py raised KeyError"),
         (broken({"get_inputs.py": "def get_inputs(c):\n    pass\n"}), "get_inputs.py must return a list"),
         (broken({"get_inputs.py": "def get_inputs(c):\n    return [{1}]\n"}), "get_inputs.py returned {1}"),
-        (broken(mutated_inputs=[2]), "but run() has 2 arguments"),
+        (
+            broken(mutated_inputs=[{"argument": "factor", "effect": "adds"}]),
+            "get_inputs.py gives no tensor for factor, which run() changes",
+        ),
     ],
 )
 def test_what_a_tasks_code_returns_is_checked(bundle: TaskBundle, said: str) -> None:
@@ -105,7 +118,7 @@ def test_a_bound_that_is_no_number_is_a_fault_of_the_task() -> None:
 def test_a_whole_task_gives_arguments_and_reference_outputs() -> None:
     loaded = LoadedTask(task())
     x, factor = loaded.arguments(loaded.smoke[0], SEED)
-    assert torch.equal(loaded.expected([x, factor])[0], x * 3.0)
+    assert torch.equal(loaded.expected([x, factor]).outputs[0], x * 3.0)
     assert torch.equal(loaded.vary("zeros", [x, factor], SEED)[0], torch.zeros(1000))
 
 

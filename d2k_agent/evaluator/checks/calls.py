@@ -6,16 +6,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from d2k_agent.contract import Check, Limits, VerdictStatus
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
-from d2k_agent.evaluator.gates import compare
 from d2k_agent.evaluator.process import CandidateProcess, Raised
-from d2k_agent.evaluator.task import LoadedTask
+from d2k_agent.evaluator.task import Expected, LoadedTask
 
 
 class Calls:
@@ -53,16 +50,21 @@ class Calls:
         if failed:
             self._process.kill()
 
-    def warm_up(self, device: Device, label: str) -> None:
-        """On a GPU: one call that nobody looks at. Kernels are compiled and tuned in it, with whatever that takes."""
+    def warm_up(self, device: Device, label: str, lent: Lent) -> None:
+        """On a GPU: one call on the first set that nobody looks at, and its state restored.
+
+        Kernels are compiled and tuned in it, with whatever that takes.
+        """
         if device.times:
             began = time.monotonic()
             self._process.order({"do": "steps", "calls": 1})
             self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
             self.tuning_s += time.monotonic() - began
+            lent.restore()
+            device.settle()
 
     def checked(
-        self, label: str, workload: dict[str, Any], lent: Lent, expected: Sequence[torch.Tensor], limit_s: float
+        self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float
     ) -> list[Check]:
         """One metered call on the first set: its checks. A failed one may end the list."""
         self._process.order({"do": "call"})
@@ -82,17 +84,16 @@ class Calls:
                 return checks  # comparing outputs needs memory, which a hog may have taken
         return [*checks, *self.unchanged(lent), *self._outputs(answer, lent, expected)]
 
-    def given(self, index: int, lent: Lent, expected: Sequence[torch.Tensor], limit_s: float) -> list[Check]:
-        """Checks of the outputs that the last timed call on a set left."""
+    def given(self, index: int, lent: Lent, expected: Expected, calls: int, limit_s: float) -> list[Check]:
+        """Checks of what `calls` timed calls on a set left: the outputs of the last one, and the state."""
         self._process.order({"do": "give", "set": index})
-        return self._outputs(self._answer(limit_s, "handing over the outputs of timed calls"), lent, expected)
+        return self._outputs(self._answer(limit_s, "handing over the outputs of timed calls"), lent, expected, calls)
 
     def unchanged(self, lent: Lent) -> list[Check]:
         """A failed check for each argument that may only be read and was written."""
         return [
             Check("*", "mutation", None, None, False, f"run() changed its argument {position}, which it may only read")
             for position in lent.changed()
-            if position not in self._task.mutated
         ]
 
     def _answer(self, limit_s: float, doing: str) -> layout.AnswerHeader:
@@ -102,19 +103,16 @@ class Calls:
         except ValueError as problem:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol: {problem}") from None
 
-    def _outputs(self, answer: layout.AnswerHeader, lent: Lent, expected: Sequence[torch.Tensor]) -> list[Check]:
-        if len(answer.outputs) != len(expected):
-            message = f"run() returned {len(answer.outputs)} tensors, {len(expected)} are expected"
-            return [Check("*", "outputs", float(len(answer.outputs)), float(len(expected)), False, message)]
-        for name, header, wanted in zip(self._task.output_names, answer.outputs, expected, strict=True):
-            if header != layout.header_of(wanted):
-                message = f"the output is {header}, expected is {layout.header_of(wanted)}"
+    def _outputs(self, answer: layout.AnswerHeader, lent: Lent, expected: Expected, calls: int = 1) -> list[Check]:
+        count, wanted = len(answer.outputs), len(expected.outputs)
+        if count != wanted:
+            message = f"run() returned {count} tensors, {wanted} are expected"
+            return [Check("*", "outputs", float(count), float(wanted), False, message)]
+        for name, header, right in zip(self._task.output_names, answer.outputs, expected.headers, strict=True):
+            if header != right:
+                message = f"the output is {header}, expected is {right}"
                 return [Check(name, "shape", None, None, False, message)]
-        checks = []
-        for name, output, wanted in zip(self._task.output_names, lent.read(answer.outputs), expected, strict=True):
-            gates = [gate for gate in self._task.gates if gate.get("output", name) == name]
-            checks += compare(name, output, wanted, gates)
-        return checks
+        return self._task.compare(lent.arguments, lent.read(answer.outputs), lent.state(), expected, calls)
 
     def _memory(self, workload: dict[str, Any], peak_bytes: int) -> Check:
         cap = self._task.memory_cap_bytes(workload)

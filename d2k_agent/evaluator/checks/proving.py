@@ -10,19 +10,20 @@ import torch
 from d2k_agent.contract import Check, VerdictStatus, WorkloadResult
 from d2k_agent.evaluator.checks.series import Series, planned
 from d2k_agent.evaluator.devices import Device
-from d2k_agent.evaluator.gates import compare
-from d2k_agent.evaluator.task import LoadedTask, derive
-
-Tensors = list[torch.Tensor]
+from d2k_agent.evaluator.gates import label_of
+from d2k_agent.evaluator.task import Expected, LoadedTask, derive
 
 
 def prove(task: LoadedTask, device: Device, seed: str, progress: Callable[[str], None]) -> list[WorkloadResult]:
     """What each series that a submission goes through first came to: `untimed` where the task holds.
 
-    Checks: the reference gives the same twice and passes its own gates, two seeds give two draws, and outputs that
-    nobody had to compute (zeros, ones, copies of inputs) fail. Raises TaskFault where the task's code fails.
+    Checks: the reference gives the same twice, changes what it declares alone and passes its own gates, two seeds give
+    two draws, and outputs that nobody had to compute (zeros, ones, copies of inputs) fail, each one beside right others
+    as well; so does state that was left alone, overwritten or added to twice. Every gate finds rows that it is for.
+    Raises TaskFault where the task's code fails.
     """
-    return [_proved(task, device, series, seed, progress) for series in planned(task, device, late=False)]
+    results = [_proved(task, device, series, seed, progress) for series in planned(task, device, late=False)]
+    return [*results, _all_used(task, results)]
 
 
 def _proved(
@@ -31,12 +32,12 @@ def _proved(
     progress(f"proving {series.label}")
     arguments = _draw(task, device, series, derive(seed, series.label, 1))
     expected = task.expected(arguments)
-    checks = [_repeats(expected, task.expected(arguments))]
+    checks = [_repeats(expected, task.expected(arguments)), _spares(task, arguments)]
     if series.vary is None:  # a variation may leave nothing to chance, as all zeros do
         checks.append(_varies(arguments, _draw(task, device, series, derive(seed, series.label, 2))))
     if checks[0].passed:
-        checks += _own_gates(task, expected)
-    checks += [_told_apart(task, name, fake, expected) for name, fake in _fakes(arguments, expected)]
+        checks += _own_gates(task, arguments, expected)
+    checks += [_told_apart(task, name, fake, arguments, expected) for name, fake in _fakes(task, arguments, expected)]
     failed = [check.message for check in checks if not check.passed]
     status = VerdictStatus.INCORRECT if failed else VerdictStatus.UNTIMED
     message = f"{series.label}: {'; '.join(failed)}" if failed else ""
@@ -48,10 +49,25 @@ def _draw(task: LoadedTask, device: Device, series: Series, seed: str) -> list[A
     return arguments if series.vary is None else task.vary(series.vary, arguments, derive(seed, "vary"))
 
 
-def _repeats(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> Check:
-    same = all(map(_equal, one, other))
+def _repeats(one: Expected, other: Expected) -> Check:
+    same = _alike(one, other)
     message = "" if same else "reference.py gives another result for the same inputs: make it deterministic"
     return Check("*", "deterministic", None, None, same, message)
+
+
+def _spares(task: LoadedTask, arguments: Sequence[Any]) -> Check:
+    given = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+    task.reference(given)
+    declared = {item.position for item in task.mutated}
+    changed = [
+        position
+        for position, (now, before) in enumerate(zip(given, arguments, strict=True))
+        if isinstance(now, torch.Tensor) and position not in declared and not _equal(now, before)
+    ]
+    told = (
+        f"reference.py changes its argument {changed[0]}: declare it in mutated_inputs, or copy it" if changed else ""
+    )
+    return Check("*", "mutation", None, None, not changed, told)
 
 
 def _varies(one: Sequence[Any], other: Sequence[Any]) -> Check:
@@ -61,36 +77,65 @@ def _varies(one: Sequence[Any], other: Sequence[Any]) -> Check:
     return Check("*", "draws", None, None, varies, message)
 
 
-def _own_gates(task: LoadedTask, expected: Tensors) -> Iterator[Check]:
-    """The reference against its own gates, of each output the first that fails."""
-    for failed in (check for check in _compared(task, expected, expected) if not check.passed):
-        told = f"the reference fails its own gate {failed.gate} of {failed.output}: {failed.message}"
-        yield Check(failed.output, "reference", failed.value, failed.limit, False, told)
+def _own_gates(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Iterator[Check]:
+    """The gates on the reference itself; a failed one says so."""
+    for check in _compared(task, arguments, expected, expected):
+        told = f"the reference fails its own gate {check.gate} of {check.output}: {check.message}"
+        yield Check(check.output, check.gate, check.value, check.limit, check.passed, "" if check.passed else told)
 
 
-def _fakes(arguments: Sequence[Any], expected: Tensors) -> Iterator[tuple[str, Tensors]]:
-    """Outputs that take no computation, by name."""
-    yield "zeros", [torch.zeros_like(tensor) for tensor in expected]
-    yield "ones", [torch.ones_like(tensor) for tensor in expected]
+def _fakes(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Iterator[tuple[str, Expected]]:
+    """Answers that take no computation, or less than all of it, by name."""
+    state = [arguments[item.position] for item in task.mutated]
+    for name, make in (("zeros", torch.zeros_like), ("ones", torch.ones_like)):
+        yield name, Expected([make(tensor) for tensor in expected.outputs], state)
     for position, value in enumerate(arguments):
-        if isinstance(value, torch.Tensor) and all(value.shape == tensor.shape for tensor in expected):
-            yield f"copies of argument {position}", [value.to(tensor.dtype) for tensor in expected]
+        if isinstance(value, torch.Tensor) and all(value.shape == tensor.shape for tensor in expected.outputs):
+            copies = [value.to(tensor.dtype) for tensor in expected.outputs]
+            yield f"copies of argument {position}", Expected(copies, state)
+    if len(expected.outputs) + len(expected.state) > 1:
+        for index, (name, right) in enumerate(zip(task.output_names, expected.outputs, strict=True)):
+            outputs = [*expected.outputs[:index], torch.zeros_like(right), *expected.outputs[index + 1 :]]
+            yield f"zeros as {name} beside right outputs", Expected(outputs, expected.state)
+    for index, item in enumerate(task.mutated):
+        before, once = state[index], expected.state[index]
+        wrong = {f"{item.name} left as it was": before}
+        if item.effect == "adds":
+            wrong[f"{item.name} overwritten"] = once - before
+            wrong[f"{item.name} added to twice"] = once + (once - before)
+        for name, value in wrong.items():
+            yield name, Expected(expected.outputs, [*expected.state[:index], value, *expected.state[index + 1 :]])
 
 
-def _told_apart(task: LoadedTask, name: str, fake: Tensors, expected: Tensors) -> Check:
+def _told_apart(task: LoadedTask, name: str, fake: Expected, arguments: Sequence[Any], expected: Expected) -> Check:
     """A failed check where the gates accept a fake that is not the right answer."""
-    right = all(map(_equal, fake, expected))
-    accepted = all(check.passed for check in _compared(task, fake, expected))
-    if right or not accepted:
+    if _alike(fake, expected) or not all(check.passed for check in _compared(task, arguments, fake, expected)):
         return Check("*", name, None, None, True)
     return Check("*", name, None, None, False, f"{name} pass every gate: tighten the gates in hidden/workloads.json")
 
 
-def _compared(task: LoadedTask, outputs: Tensors, expected: Tensors) -> Iterator[Check]:
-    for name, output, wanted in zip(task.output_names, outputs, expected, strict=True):
-        yield from compare(name, output, wanted, [gate for gate in task.gates if gate.get("output", name) == name])
+def _compared(task: LoadedTask, arguments: Sequence[Any], answer: Expected, expected: Expected) -> list[Check]:
+    return task.compare(arguments, answer.outputs, answer.state, expected)
+
+
+def _all_used(task: LoadedTask, results: Sequence[WorkloadResult]) -> WorkloadResult:
+    """Every gate decided somewhere: one whose rows are always none checks nothing."""
+    used = {check.gate for result in results for check in result.checks}
+    unused = [label_of(gate) for gate in task.gates if label_of(gate) not in used]
+    told = f"gate {unused[0]} finds no rows in any smoke workload or variation: add one where it does" if unused else ""
+    if unused and not all(result.status.acceptable for result in results):
+        unused, told = [], ""  # a failed gate keeps later ones from being asked
+    status = VerdictStatus.INCORRECT if unused else VerdictStatus.UNTIMED
+    return WorkloadResult("gates", status, (Check("*", "used", None, None, not unused, told),), False, message=told)
+
+
+def _alike(one: Expected, other: Expected) -> bool:
+    pairs = zip([*one.outputs, *one.state], [*other.outputs, *other.state], strict=True)
+    return all(_equal(a, b) for a, b in pairs)
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     """The same values, NaN being like NaN."""
+    if one.is_floating_point() and one.itemsize == 1:  # PyTorch compares no floats of one byte
+        one, other = one.float(), other.float()
     return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())

@@ -1,6 +1,8 @@
 """Correctness of a series of calls: new inputs at the same addresses before each, every output compared.
 
-A candidate that answers from a cache, only the first calls honestly, or from memory it never wrote, fails here.
+A candidate that answers from a cache, only the first calls honestly, or from memory it never wrote, fails here. State
+that calls change is drawn anew before the first call, the third, and so on; the calls between go on from what the one
+before left, as it does in use.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from typing import Any
 
 from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
 from d2k_agent.contract.wording import counted
-from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
@@ -98,11 +99,15 @@ class SeriesRunner:
             for call in range(series.calls):
                 self._progress(f"checking {series.label}, call {call + 1} of {series.calls}")
                 arguments = self._draw(series, call)
+                if lent is not None and call % 2:
+                    for item, left in zip(self._task.mutated, lent.state(), strict=True):
+                        arguments[item.position] = left
                 expected = self._task.expected(arguments)
                 if lent is None:
-                    lent = self._device.lend(arguments, [layout.header_of(tensor) for tensor in expected])
+                    state = [item.position for item in self._task.mutated]
+                    lent = self._device.lend(arguments, expected.headers, state)
                     self._calls.attach([lent])
-                    self._calls.warm_up(self._device, series.label)
+                    self._calls.warm_up(self._device, series.label, lent)
                 else:
                     lent.refresh(arguments)
                     self._device.settle()

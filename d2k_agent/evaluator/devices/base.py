@@ -49,8 +49,10 @@ class Device(Protocol):
     def driver(self) -> str | None:
         """The driver's version, None where there is none."""
 
-    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
+    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader], mutated: Sequence[int] = ()) -> Lent:
         """Reserve blocks for arguments of these shapes and for the outputs expected of them; fill in the arguments.
+
+        Calls may change the arguments at the positions `mutated`.
 
         Raises MemoryError or torch.OutOfMemoryError.
         """

@@ -57,9 +57,9 @@ class CpuDevice:
         """None: a processor has no driver."""
         return None
 
-    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
+    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader], mutated: Sequence[int] = ()) -> Lent:
         """Reserve memfds for arguments and outputs of these shapes."""
-        return Lent(SharedMemory, arguments, outputs)
+        return Lent(SharedMemory, arguments, outputs, mutated)
 
     def settle(self) -> None:
         """A processor has written when it has written."""

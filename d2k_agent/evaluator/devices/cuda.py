@@ -78,9 +78,9 @@ class CudaDevice:
         """The driver's version."""
         return self._gpu.driver()
 
-    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader]) -> Lent:
+    def lend(self, arguments: Sequence[Any], outputs: Sequence[TensorHeader], mutated: Sequence[int] = ()) -> Lent:
         """Reserve blocks of GPU memory for arguments and outputs of these shapes."""
-        lent = Lent(GpuMemory, arguments, outputs)
+        lent = Lent(GpuMemory, arguments, outputs, mutated)
         self.settle()
         return lent
 

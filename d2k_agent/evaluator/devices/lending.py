@@ -21,18 +21,23 @@ POISON = 0xFF  # NaN in every floating-point format of two bytes and more, -1 in
 class Lent:
     """A set, over two blocks made by `reserve(name, bytes)`: the inputs and the answers.
 
-    `arguments` are the supervisor's own, as of the last refresh().
+    `arguments` are the supervisor's own, as of the last refresh(). Those at the positions `mutated` are the state that
+    calls may change; the others may only be read.
     """
 
     def __init__(
-        self, reserve: Callable[[str, int], Block], arguments: Sequence[Any], outputs: Sequence[TensorHeader]
+        self,
+        reserve: Callable[[str, int], Block],
+        arguments: Sequence[Any],
+        outputs: Sequence[TensorHeader],
+        mutated: Sequence[int] = (),
     ) -> None:
+        self._mutated = list(mutated)
         self._described = layout.describe_arguments(list(arguments))
         tensors = [layout.header_of(value) for value in arguments if isinstance(value, torch.Tensor)]
         _, input_bytes = layout.offsets(tensors)
         _, answer_bytes = layout.offsets(list(outputs))
         self.arguments: list[Any] = []
-        self._pristine: list[torch.Tensor] = []
         with ExitStack() as reserved:
             self._inputs = reserve("inputs", input_bytes)
             reserved.callback(self._inputs.close)
@@ -41,9 +46,9 @@ class Lent:
             self.refresh(arguments)
             reserved.pop_all()  # the blocks stay, until close()
 
-    def _views(self) -> list[torch.Tensor]:
-        attached = layout.attach_arguments(self._inputs.contents, self._described)
-        return [value for value in attached if isinstance(value, torch.Tensor)]
+    def _views(self) -> list[Any]:
+        """The arguments as they are in the block now, tensors over its memory."""
+        return layout.attach_arguments(self._inputs.contents, self._described)
 
     def refresh(self, arguments: Sequence[Any]) -> None:
         """Copy new contents into the same addresses, keep the arguments to compare with, and poison the answers.
@@ -56,27 +61,41 @@ class Lent:
                 "draws of one workload differ in more than the contents of tensors: numbers and shapes are "
                 "the workload's, so take them from its parameters and not from the seed"
             )
-        self.arguments = list(arguments)
-        self._pristine = [value.detach() for value in arguments if isinstance(value, torch.Tensor)]
-        for place, tensor in zip(self._views(), self._pristine, strict=True):
-            place.copy_(tensor)
+        self.arguments = [value.detach() if isinstance(value, torch.Tensor) else value for value in arguments]
+        for place, given in zip(self._views(), self.arguments, strict=True):
+            if isinstance(given, torch.Tensor):
+                place.copy_(given)
         self._answers.contents.fill_(POISON)
 
+    def restore(self) -> None:
+        """Write the state as it was given again. Nothing else is touched."""
+        views = self._views()
+        for position in self._mutated:
+            views[position].copy_(self.arguments[position])
+
+    def state(self) -> list[torch.Tensor]:
+        """What the mutated arguments hold now, as copies of the supervisor's own."""
+        views = self._views()
+        return [views[position].clone() for position in self._mutated]
+
     def withdraw(self) -> None:
-        """Overwrite the inputs: what was not computed by now cannot be computed any more. refresh() must follow."""
-        self._inputs.contents.fill_(POISON)
+        """Overwrite what may only be read: what was not computed by now cannot be computed any more.
+
+        The state stays. refresh() must follow.
+        """
+        for position, view in enumerate(self._views()):
+            if isinstance(view, torch.Tensor) and position not in self._mutated:
+                _bytes(view).fill_(POISON)
 
     def changed(self) -> list[int]:
-        """Positions of the tensor arguments whose bytes are no longer those of the last refresh()."""
-        views = iter(zip(self._views(), self._pristine, strict=True))
-        positions = []
-        for position, item in enumerate(self._described):
-            if "value" in item:
-                continue
-            now, before = next(views)
-            if not torch.equal(_bytes(now), _bytes(before)):
-                positions.append(position)
-        return positions
+        """Positions of read-only arguments whose bytes are no longer those of the last refresh()."""
+        return [
+            position
+            for position, (now, before) in enumerate(zip(self._views(), self.arguments, strict=True))
+            if isinstance(now, torch.Tensor)
+            and position not in self._mutated
+            and not torch.equal(_bytes(now), _bytes(before))
+        ]
 
     def share(self) -> tuple[dict[str, Any], list[int]]:
         """The set as data for the candidate, and the file descriptors to send along."""

@@ -2,7 +2,8 @@
 
 Between timed segments new contents come to the same addresses and the outputs of the last segment are poisoned. After
 each, outputs of sets chosen then are compared with their references, and either the inputs are taken away at once, so
-that work put off until now cannot be done any more, or they are compared with what was lent.
+that work put off until now cannot be done any more, or they are compared with what was lent. State that calls change is
+restored between segments, never within one: what a segment leaves must be what as many calls as it claims leave.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from typing import Any, Self
 import torch
 
 from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
-from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
@@ -128,24 +128,27 @@ class WorkloadTimer:
         self._progress(f"checking {self._label}" if checked else f"preparing {self._label}")
         arguments = self._draw()
         headers = self._task.headers.get(self._label)
-        expected = self._task.expected(arguments) if checked or headers is None else []
+        expected = self._task.expected(arguments) if checked or headers is None else None
         if headers is None:
-            headers = self._task.headers[self._label] = [layout.header_of(tensor) for tensor in expected]
+            assert expected is not None
+            headers = self._task.headers[self._label] = expected.headers
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
         footprint = sum(tensor.nbytes for tensor in tensors) + sum(header.nbytes for header in headers)
         reserved = sum(tensor.nbytes for tensor in tensors), sum(header.nbytes for header in headers)
         reserved_bytes = sum(-(-size // self._device.granule_bytes) * self._device.granule_bytes for size in reserved)
-        self._sets.append(self._device.lend(arguments, headers))
+        state = [item.position for item in self._task.mutated]
+        self._sets.append(self._device.lend(arguments, headers, state))
         sets = rules.sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
         for _ in range(sets - 1):
-            self._sets.append(self._device.lend(self._draw(), headers))
+            self._sets.append(self._device.lend(self._draw(), headers, state))
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
-        self._calls.warm_up(self._device, self._label)
+        self._calls.warm_up(self._device, self._label, self._sets[0])
         self.seconds["tuning"] = self._calls.tuning_s
         if checked:
             self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
 
+            assert expected is not None
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
         self._loads.clear()
@@ -209,7 +212,8 @@ class WorkloadTimer:
     def _refresh(self, chosen: Sequence[int], anew: bool = True) -> None:
         """New contents for the chosen sets, and poisoned outputs; or the same contents written again.
 
-        Then outputs stay as well: all is as in a batch, where nothing changes between two calls on a set.
+        Then outputs stay as well: all is as in a batch, where nothing changes between two calls on a set. The state of
+        all sets is as it was before any call.
         """
         for index in chosen:
             self._sets[index].refresh(self._draw() if anew else self._sets[index].arguments)
@@ -223,6 +227,8 @@ class WorkloadTimer:
 
     def _batch(self, seconds: float) -> Segment:
         self._page[STOP] = 0
+        for lent in self._sets:
+            lent.restore()
         self._device.settle()
         began = time.perf_counter()
         self._process.order({"do": "batch"})
@@ -297,7 +303,9 @@ class WorkloadTimer:
         for back in self._choose(visited, VERIFIED_SETS):
             index = (calls - 1 - back) % len(used)
             lent = used[index]
-            self._accept(self._calls.given(index, lent, self._task.expected(lent.arguments), self._limits.gpu_call_s))
+            visits = calls // len(used) + (index < calls % len(used))
+            expected = self._task.expected(lent.arguments)
+            self._accept(self._calls.given(index, lent, expected, visits, self._limits.gpu_call_s))
         if not inspect:
             for lent in used:
                 lent.refresh(lent.arguments)
