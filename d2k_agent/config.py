@@ -20,6 +20,7 @@ from d2k_agent.errors import UsageError
 T = TypeVar("T")
 
 SETTINGS_FILE = "d2k-agent.toml"
+MODELS_FILE = "models.toml"
 PROTOCOLS = ("default", "paper", "efficient")
 WORDINGS = ("tables", "brief")
 """How a model is told what was found: in the tables that people get, or in fewer tokens."""
@@ -108,8 +109,8 @@ class Settings:
     `runs_folder` is where new run folders are made, `run_dir` the very folder of this run (command line only).
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
     (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees. `api_base` is the address of a
-    server (empty text: the provider's own), `price_file` that of a cost map in LiteLLM's format (command line only,
-    as is `budget_usd`).
+    server (empty text: the provider's own). `price_file` is a cost map in LiteLLM's format, `models_file` a table of
+    how models differ (command line only, as are budgets).
     """
 
     model: str | None = None
@@ -130,6 +131,7 @@ class Settings:
     temperature: float | None = None
     reasoning_effort: str | None = None
     price_file: str | None = None
+    models_file: str | None = None
     tool_limit_s: float | None = None
     tool_output_chars: int | None = None
     runs_folder: str | None = None

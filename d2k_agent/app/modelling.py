@@ -15,13 +15,23 @@ from d2k_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Thread
 
-    from d2k_agent.models import Model, PriceRow
+    from d2k_agent.models import Model, PriceRow, Quirks
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
-MODEL_OPTIONS = ("api_base", "temperature", "max_tokens", "reasoning_effort", "timeout", "price_file", "budget_usd")
+MODEL_OPTIONS = (
+    "api_base",
+    "temperature",
+    "max_tokens",
+    "reasoning_effort",
+    "timeout",
+    "price_file",
+    "models_file",
+    "budget_usd",
+)
 """Settings that say how a model is asked, and what it may cost."""
 
 
@@ -134,6 +144,48 @@ def _nothing_to_ask(around: Surroundings, slug: str) -> str:
     )
 
 
+def load_library(config: RunConfig) -> Thread | None:
+    """Begin to load the providers' library, which takes seconds; None where the model needs none.
+
+    Whoever needs it meanwhile waits for it. Until the thread ends, let nothing else import large packages.
+    """
+    if config.model.startswith((SCRIPTED, REPLAY)):
+        return None
+    from threading import Thread
+
+    from d2k_agent.models.litellm_client import load
+
+    thread = Thread(target=load, name="load litellm", daemon=True)
+    thread.start()
+    return thread
+
+
+def quirks_for(around: Surroundings, settings: Settings, name: str) -> Quirks | None:
+    """How the model is asked: as the table that ships says, and over it the user's file. None for written replies.
+
+    Raises UsageError for a file that is wrong, and for a name that is no model's.
+    """
+    from d2k_agent.models import QuirksFile
+
+    if name.startswith((SCRIPTED, REPLAY)):
+        return None
+    own = around.models_file()
+    file = None if own is None else QuirksFile(own, str(own))
+    if settings.models_file is not None:
+        file = QuirksFile(around.folder / settings.models_file, settings.models_file)
+    from d2k_agent.models.litellm_client import quirks_of
+
+    return quirks_of(name, file)
+
+
+def note_on_quirks(quirks: Quirks | None) -> str | None:
+    """What to know of how a model is asked; None where nothing is out of the ordinary."""
+    if quirks is None or quirks.calls == "native":
+        return None
+    form = "under a schema" if quirks.calls == "json_schema" else "in a form that nobody enforces"
+    return f"tools are called by JSON actions {form}, as the table of models says ({quirks.rows[-1]})"
+
+
 def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> PriceRow | None:
     """What the replies of a new run cost: by the price file that is named, else by the lists that ship.
 
@@ -171,9 +223,12 @@ def open_model(
     config: RunConfig,
     chosen: ChosenModel,
     price: PriceRow | None,
+    quirks: Quirks | None,
     notice: Callable[[str], None],
 ) -> Model:
-    """The model of a run. `notice` is given a line before each wait for a provider.
+    """The model of a run, asked as `quirks` say (None: as the table that ships does).
+
+    `notice` is given a line before each wait for a provider, and for an option that is not sent as it was given.
 
     Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
     """
@@ -186,7 +241,9 @@ def open_model(
         return ReplayModel(recorded_turns(recording(chosen.name)), chosen.name)
     from d2k_agent.models.litellm_client import LiteLLMModel
 
-    return LiteLLMModel(config.model, config.model_options, around.provider_keys(), price=price, notice=notice)
+    return LiteLLMModel(
+        config.model, config.model_options, around.provider_keys(), price=price, quirks=quirks, notice=notice
+    )
 
 
 def recording(name: str) -> Trace:

@@ -25,10 +25,13 @@ from d2k_agent.app.modelling import (
     choose_model,
     files_to_keep,
     kept_model,
+    load_library,
     note_on_price,
+    note_on_quirks,
     notes_on,
     open_model,
     price_of,
+    quirks_for,
     refuse_unused,
     worded_as_recorded,
 )
@@ -135,7 +138,8 @@ def resume(
     watcher.begin(f"resuming {name}")
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
-    model = open_model(around, config, kept_model(config, run.path), trace.run.price, watcher.note)
+    kept = kept_model(config, run.path)
+    model = open_model(around, config, kept, trace.run.price, trace.run.quirks, watcher.note)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)
@@ -228,15 +232,18 @@ def _start(
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
     watcher.begin(what)  # from here on it takes seconds
+    loading = load_library(config)
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    if loading is not None:
+        loading.join()
     from d2k_agent.records import RunFolder, RunRecord
 
     config = worded_as_recorded(config)
-    price = price_of(around, settings, config)
-    for note in (*notes_on(chosen, config, task.slug), note_on_price(config, price)):
+    price, quirks = price_of(around, settings, config), quirks_for(around, settings, config.model)
+    for note in (*notes_on(chosen, config, task.slug), note_on_price(config, price), note_on_quirks(quirks)):
         if note is not None:
             watcher.note(note)
-    model = open_model(around, config, chosen, price, watcher.note)
-    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    model = open_model(around, config, chosen, price, quirks, watcher.note)
     record = RunRecord(
         run_id=path.name,
         config=config,
@@ -246,6 +253,7 @@ def _start(
         baseline_sha256=baseline_sha256(task),
         staged={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         price=price,
+        quirks=quirks,
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),
     )

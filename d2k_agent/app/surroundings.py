@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from d2k_agent.config import SETTINGS_FILE, USER_KEYS, Settings, read_settings
+from d2k_agent.config import MODELS_FILE, SETTINGS_FILE, USER_KEYS, Settings, read_settings
 
 EVALUATOR_VARIABLES = (
     "PATH",
@@ -72,6 +72,11 @@ class Surroundings:
 
     def _users_file(self) -> Path:
         return self.config_home / "d2k-agent" / SETTINGS_FILE
+
+    def models_file(self) -> Path | None:
+        """The user's own table of how models differ, None where there is none."""
+        path = self.config_home / "d2k-agent" / MODELS_FILE
+        return path if os.path.isfile(path) else None
 
     def runs_folder(self, settings: Settings) -> Path:
         """Where run folders are made and looked for."""

@@ -127,6 +127,16 @@ def add_price_file(parser: Parser, what: str, *more_names: str) -> None:
     )
 
 
+def add_models_file(parser: Parser) -> None:
+    """Add --models-file: how models differ from what is taken for granted."""
+    parser.add_argument(
+        "--models-file",
+        metavar="FILE",
+        help="a TOML table of how models differ, over the one that ships (default: ~/.config/d2k-agent/models.toml); "
+        "`d2k-agent models check` says what to write there",
+    )
+
+
 def add_model_options(parser: Parser) -> None:
     """Options that say which model is asked and how."""
     parser.add_argument(
@@ -136,6 +146,7 @@ def add_model_options(parser: Parser) -> None:
         "sample run)",
     )
     add_api_base(parser)
+    add_models_file(parser)
     parser.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="most output tokens of one reply")
     parser.add_argument("--reasoning-effort", choices=EFFORTS, help="how much it reasons, where the model has it")

@@ -3,7 +3,7 @@
 Covers: one request, its translation to a ModelReply, the check of name and key before any request, which prices and
 quirks hold. Does not cover: price lists, or what a quirk means in detail (quirks, json_actions, streaming). litellm
 decides when it is imported whether it fetches price tables from the network, and reads that from the process's
-environment: `_load` writes those variables, for the whole process. Nothing here reads the environment; litellm itself
+environment: `load` writes those variables, for the whole process. Nothing here reads the environment; litellm itself
 does, for keys that it was not given.
 """
 
@@ -78,7 +78,7 @@ class LiteLLMModel:
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
         self._told: set[str] = set()
         self._mask = Mask(keys or {})
-        self._litellm = _load()
+        self._litellm = load()
         names = _names_of(self._litellm, name)
         self._provider = names.provider or ""
         self._quirks = quirks or find_quirks(names)
@@ -212,7 +212,7 @@ def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) 
     None where none is known; a server that `options` name has the prices of a file or none. Raises UsageError when
     the name is no model's, or when `file` has no row for it.
     """
-    litellm = _load()
+    litellm = load()
     names = _names_of(litellm, name)
     if file is not None:
         return file.row(names)
@@ -227,7 +227,7 @@ def _map_version() -> str:
 
 def quirks_of(name: str, users: QuirksFile | None = None) -> Quirks:
     """What the tables say of a model. Raises UsageError when the name is no model's."""
-    return find_quirks(_names_of(_load(), name), users)
+    return find_quirks(_names_of(load(), name), users)
 
 
 def context_tokens(name: str, options: ModelOptions, quirks: Quirks) -> int | None:
@@ -237,7 +237,7 @@ def context_tokens(name: str, options: ModelOptions, quirks: Quirks) -> int | No
     """
     if quirks.context_tokens is not None or options.api_base:
         return quirks.context_tokens
-    litellm = _load()
+    litellm = load()
     try:
         listed = litellm.get_model_info(name).get("max_input_tokens")
     except Exception:  # noqa: BLE001 - litellm raises a bare Exception for a model that it does not list
@@ -276,7 +276,7 @@ def _note_body(details: Mapping[str, Any]) -> None:
 
 
 @cache
-def _load() -> Any:
+def load() -> Any:
     """litellm, told to fetch nothing and to print nothing of its own."""
     os.environ.update(_ENVIRONMENT)
     import litellm

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.models.litellm_client import LiteLLMModel, _load, find_price
+from d2k_agent.models.litellm_client import LiteLLMModel, find_price, load
 from d2k_agent.models.price_lists import PriceFile
 from d2k_agent.models.retry import RetryPolicy
 from tests.models.provider import KEY, SCHEMAS, Provider, serving
@@ -108,5 +108,5 @@ def priced() -> str:
         "cache_read_input_token_cost": 0.5e-6,
         "cache_creation_input_token_cost": 6.25e-6,
     }
-    _load().register_model({"openai/d2k-test-1": row})
+    load().register_model({"openai/d2k-test-1": row})
     return "openai/d2k-test-1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -52,7 +53,9 @@ class Player(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         step = self.provider.steps[min(len(self.provider.seen), len(self.provider.steps) - 1)]
-        self.provider.seen.append({"path": self.path, "headers": dict(self.headers), "body": body})
+        self.provider.seen.append(
+            {"path": self.path, "headers": dict(self.headers), "body": body, "at_s": time.monotonic()}
+        )
         if self.provider.closing.wait(step.get("delay_s", 0)):
             self.close_connection = True
             return

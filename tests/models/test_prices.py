@@ -13,7 +13,7 @@ import pytest
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
 from d2k_agent.models import PriceFile, PriceRow, Rates, Tier, Usage, cost_usd, costs
-from d2k_agent.models.litellm_client import _load, find_price
+from d2k_agent.models.litellm_client import find_price, load
 from d2k_agent.models.price_lists import ModelNames, map_row, snapshot_row
 
 OPUS = snapshot_row(ModelNames.of("anthropic/claude-opus-4-8"))
@@ -106,7 +106,7 @@ def test_a_snapshot_holds_for_its_provider_alone_and_comes_before_the_map() -> N
 def test_the_snapshots_say_what_the_locked_map_says() -> None:
     """Where the two part, a price has changed: the snapshot wants a new row, or the reason why not."""
     assert OPUS is not None
-    listed = map_row(_load().model_cost, ModelNames.of(OPUS.model), "map")
+    listed = map_row(load().model_cost, ModelNames.of(OPUS.model), "map")
     assert listed is not None and (listed.rates, listed.tiers) == (OPUS.rates, OPUS.tiers)
 
 
@@ -139,7 +139,7 @@ def file_of(data: Any, folder: Path) -> PriceFile:
 
 
 def test_the_whole_map_is_a_price_file(tmp_path: Path) -> None:
-    row = file_of(_load().model_cost, tmp_path).row(ModelNames.of("anthropic/claude-opus-4-8"))
+    row = file_of(load().model_cost, tmp_path).row(ModelNames.of("anthropic/claude-opus-4-8"))
     assert OPUS is not None and (row.rates, row.source, row.date) == (OPUS.rates, "prices.json", None)
 
 
@@ -189,7 +189,7 @@ def test_a_reply_that_the_map_prices_by_more_than_its_tokens_has_no_price(
     """Here: a service tier of twice the price, of which the buckets know nothing."""
     name = "openai/d2k-test-tiered"
     entry = {**ENTRY, "cache_read_input_token_cost": 5e-07, "litellm_provider": "openai", "mode": "chat"}
-    _load().register_model({name: {**entry, "input_cost_per_token_priority": 1e-05}})
+    load().register_model({name: {**entry, "input_cost_per_token_priority": 1e-05}})
     step = case("B01a")["responses"][0]
     assert client([step], name, own_server=False).ask().cost_usd is not None
     step["body"]["service_tier"] = "priority"
