@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from d2k_agent.agent.repeats import Told
 from d2k_agent.agent.replies import RequestedCall, requested_calls
 from d2k_agent.models import Message
 from d2k_agent.records import (
@@ -54,6 +55,7 @@ class Journal:
         self.messages: list[Message] = []
         self.tools: list[dict[str, Any]] | None = None
         self.call_ids: set[str] = set()
+        self.told = Told()
         self.refused: set[str] = set()
         self.finished: RunFinished | None = None
         self.selected: SelectionMade | None = None
@@ -160,6 +162,7 @@ class Journal:
             case ToolFinished():
                 self._results[event.turn, event.index] = event
                 self._tool_in_flight = None
+                self.told.take(event)
             case ToolCallInterrupted():
                 self._tool_in_flight = None
                 self._judged.append(event)

@@ -56,7 +56,8 @@ def prepare(state: State, parts: Parts) -> Way:
     if parts.journal.tools is None:
         schemas = plain_json(parts.toolbox.schemas())
         files = [path.name for path in parts.run.workspace.iterdir() if not path.name.startswith(".")]
-        messages = prompt.opening(files, [schema["function"]["name"] for schema in schemas])
+        names = [schema["function"]["name"] for schema in schemas]
+        messages = prompt.opening(files, names, brief=parts.brief, compacts=parts.compacts)
         parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
     return Way("call_model")
 
@@ -178,17 +179,20 @@ def _run(parts: Parts, turn: int, index: int, call: RequestedCall, submits: bool
     parts.journal.append(*before, started, durable=file is not None)
     result = parts.toolbox.call(made, file)
     submitted = record_submission(parts.run, turn, call.id, result.data) if submits else []
-    parts.journal.append(*submitted, _finished(turn, index, call, result))
+    text = plain_json(result.text)
+    if parts.brief:
+        text = parts.journal.told.without_repeats(call.name, text)
+    parts.journal.append(*submitted, _finished(turn, index, call, result, text))
 
 
-def _finished(turn: int, index: int, call: RequestedCall, result: ToolResult) -> ToolFinished:
+def _finished(turn: int, index: int, call: RequestedCall, result: ToolResult, text: str) -> ToolFinished:
     return ToolFinished(
         turn=turn,
         index=index,
         call_id=call.id,
         name=call.name,
         status=result.status,
-        text=plain_json(result.text),
+        text=text,
         seconds=result.seconds,
         data=plain_json(data_without(result.data, VERDICT, CANDIDATE)),
     )

@@ -35,7 +35,11 @@ Confirm = Callable[[str], Verdict]
 
 @dataclass
 class Parts:
-    """One driven run. `budget_usd` is what its replies may cost (None: no limit), `node` the node at work."""
+    """One driven run. `budget_usd` is what its replies may cost (None: no limit), `node` the node at work.
+
+    `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compacts`: old answers
+    are shortened where that pays.
+    """
 
     run: RunFolder
     journal: Journal
@@ -45,6 +49,8 @@ class Parts:
     workloads: tuple[str, ...]
     confirm: Confirm | None
     budget_usd: float | None = None
+    brief: bool = False
+    compacts: bool = False
     node: str = "prepare"
 
 

@@ -29,6 +29,22 @@ _ROLES = {
 }
 _GUIDANCE_ROLE = "design guidance from experts for this task; read it before you design"
 
+BRIEF_LEGEND = """\
+How answers are written:
+- submit: the verdict, then the compiler's report. `passed` comes with the geometric mean of the speedups over the \
+baseline, then a row a workload. `untimed` is correct, but candidates ran on a CPU here: no latency, no rank.
+- compile: what all variants of a kernel share stands behind its name, what differs in rows below it or as a|b|c. regs \
+is registers a thread, shared and spill are bytes, tmem is columns; instructions are counted in the PTX. What is 0 is \
+left out. It says that kernels compile and fit, not that they are right or fast.
+- profile: one call of run(), its slowest kernels first, in percent of the peak. Kernels run one at a time there, \
+each several times: durations show where time goes, they are no latency. What counts is what submit measures.
+- [as in the answer to TOOL, turn N] stands for a passage of that answer, word for word. Turns are your replies that \
+call tools, counted from 1."""
+"""Whatever would else stand in every answer of a run whose wording is brief."""
+COMPACTION_LEGEND = """\
+- From time to time old answers are shortened to their first line, marked [shortened]. Files are as you left them; \
+call a tool again to see more."""
+
 NUDGE = (
     "That reply called no tool, so nothing happened. Go on with a tool call. If the work is done, go on answering "
     "without one: the third such reply in a row ends the run with the best of your submissions."
@@ -44,12 +60,20 @@ CUT_CALL = (
 STOPPED = "Not executed: the run was asked to stop."
 
 
-def opening(files: Iterable[str], tools: Iterable[str]) -> list[dict[str, str]]:
-    """The first two messages, for a workspace that holds `files` and an agent that has `tools` (names)."""
+def opening(
+    files: Iterable[str], tools: Iterable[str], *, brief: bool = False, compacts: bool = False
+) -> list[dict[str, str]]:
+    """The first two messages, for a workspace that holds `files` and an agent that has `tools` (names).
+
+    `brief`: answers are worded so; `compacts`: old ones are shortened. Nothing in them varies between runs of a task
+    with the same levels, tools and protocol, so that these share a cached prefix too.
+    """
     lines = []
     for name in sorted(files):
         role = _GUIDANCE_ROLE if name.startswith("guidance") else _ROLES.get(name)
         lines.append(f"- {name}: {role}" if role else f"- {name}")
+    legend = [BRIEF_LEGEND] * brief + [COMPACTION_LEGEND] * compacts
+    legend += [""] * bool(legend)
     text = "\n".join(
         (
             "The workspace holds:",
@@ -57,6 +81,7 @@ def opening(files: Iterable[str], tools: Iterable[str]) -> list[dict[str, str]]:
             "",
             f"Tools: {', '.join(tools)}.",
             "",
+            *legend,
             "Write solution.py so that it passes the evaluation on every workload and is as fast as you can make it.",
         )
     )

@@ -55,7 +55,18 @@ def run_agent(
     record = run.read_record()
     with run.drive(), EventLog(run.events) as log:
         journal = Journal(log, progress)
-        parts = Parts(run, journal, model, toolbox, config.turns, record.workloads, confirm, config.budget_usd)
+        parts = Parts(
+            run,
+            journal,
+            model,
+            toolbox,
+            config.turns,
+            record.workloads,
+            confirm,
+            config.budget_usd,
+            brief=config.wording == "brief",
+            compacts=config.protocol == "efficient",
+        )
         with _giving_up_recorded(parts, progress):
             finished = journal.finished or _drive(parts)
     return Outcome(run.path, finished.stop_reason, finished.selection, finished.provisional)

@@ -102,7 +102,7 @@ class Assembly:
             self._stage(run)
             with open_evaluation(self.around, wishes, self.task, self.watcher.step) as evaluation:
                 incumbent = Incumbent(run, config, run.read_record().workloads)
-                host = host_tools(evaluation, self.task, run.workspace, incumbent.speedup)
+                host = host_tools(evaluation, self.task, run.workspace, incumbent.speedup, config.wording)
                 confirm = partial(evaluation.judge, JobKind.CONFIRM)
                 run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm)
         except KeyboardInterrupt:

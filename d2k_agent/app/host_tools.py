@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.app.evaluation import MOST_CANDIDATE_BYTES, Evaluation, candidate_text, check_workloads
 from d2k_agent.contract import JobKind, Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import UsageError
+from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.verdict_text import answer_text
 
 if TYPE_CHECKING:
@@ -25,16 +26,22 @@ _DECIDED = {
 
 
 def host_tools(
-    evaluation: Evaluation, task: Task, workspace: Path, incumbent: Callable[[], float | None]
+    evaluation: Evaluation,
+    task: Task,
+    workspace: Path,
+    incumbent: Callable[[], float | None],
+    wording: str = "tables",
 ) -> dict[str, HostTool]:
     """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
 
     `incumbent` answers with the speedup that a submission has to beat, None where there is none yet. What is submitted
     again unchanged gets the verdict that it has, without a new submission: nobody may try seeds until one is lucky.
+    `wording` is one of the configuration's WORDINGS.
     """
     from d2k_agent.agent import submission_data
     from d2k_agent.toolbox import HostAnswer, PathError, read_file
 
+    told = brief_answer if wording == "brief" else answer_text
     known: dict[tuple[str, tuple[str, ...]], Verdict] = {}
 
     def tool(kind: JobKind) -> HostTool:
@@ -50,13 +57,13 @@ def host_tools(
             submits = kind is JobKind.EVALUATE
             key = source_sha256(source), tuple(labels)
             if submits and key in known:
-                text = ALREADY_JUDGED + answer_text(kind, known[key])
+                text = ALREADY_JUDGED + told(kind, known[key])
                 return HostAnswer("ok", text, {"outcome": _outcome(kind, known[key])})
             verdict = evaluation.judge(kind, source, labels, incumbent() if submits else None)
             if submits and verdict.status in _DECIDED:
                 known[key] = verdict
             submitted = submission_data(source, verdict) if submits else {}
-            return HostAnswer("ok", answer_text(kind, verdict), {"outcome": _outcome(kind, verdict), **submitted})
+            return HostAnswer("ok", told(kind, verdict), {"outcome": _outcome(kind, verdict), **submitted})
 
         return call
 

@@ -44,8 +44,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--protocol",
         choices=PROTOCOLS,
-        help="default: seven tools; paper: its four tools; efficient: seven tools, and old results are shortened in one "
-        "step where that saves more than it costs",
+        help="default: seven tools; paper: its four tools; efficient: seven tools, and old results are shortened "
+        "in one step, where that saves more than it costs",
     )
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")

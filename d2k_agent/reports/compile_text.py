@@ -22,8 +22,8 @@ def compile_text(report: CompileReport, max_chars: int = MOST_CHARS) -> str:
     Holds no times and no paths, so that it replays. Rows that do not fit are left out, and how many is said.
     """
     head = [_cut(_outcome(report), max_chars // 2), *_warnings(report)]
-    launched = sorted((kernel for kernel in report.kernels if kernel.launches), key=_importance)
-    tail = _not_launched([kernel for kernel in report.kernels if not kernel.launches])
+    launched = sorted((kernel for kernel in report.kernels if kernel.launches), key=importance)
+    tail = not_launched([kernel for kernel in report.kernels if not kernel.launches])
     if report.not_compiled:
         tail.append(f"{report.not_compiled} autotuner configuration(s) were left out of this report.")
     for shown in range(len(launched), -1, -1):
@@ -55,7 +55,8 @@ def _warnings(report: CompileReport) -> list[str]:
     return lines
 
 
-def _importance(kernel: KernelReport) -> tuple[bool, int]:
+def importance(kernel: KernelReport) -> tuple[bool, int]:
+    """A key that sorts matrix products first, then what is launched most."""
     multiplies = any(kernel.instructions.get(kind) for kind in TENSOR_CORE)
     return not multiplies, -kernel.launches
 
@@ -72,7 +73,7 @@ def _row(kernel: KernelReport) -> tuple[str, ...]:
         str(kernel.num_warps),
         str(kernel.num_stages),
         count(kernel.registers),
-        count(_spilled(kernel)),
+        count(spilled(kernel)),
         count(kernel.shared_bytes),
         "-" if kernel.tensor_memory_columns is None else str(kernel.tensor_memory_columns),
         str(kernel.launches),
@@ -81,20 +82,21 @@ def _row(kernel: KernelReport) -> tuple[str, ...]:
     )
 
 
-def _spilled(kernel: KernelReport) -> int | None:
+def spilled(kernel: KernelReport) -> int | None:
+    """Bytes stored and loaded for want of registers, None where nobody read them."""
     if kernel.spill_store_bytes is None or kernel.spill_load_bytes is None:
         return None
     return kernel.spill_store_bytes + kernel.spill_load_bytes
 
 
-def _not_launched(kernels: Sequence[KernelReport]) -> list[str]:
+def not_launched(kernels: Sequence[KernelReport]) -> list[str]:
     """A line a kernel whose other variants an autotuner compiled: ranges instead of rows."""
     lines = []
     for name in dict.fromkeys(kernel.name for kernel in kernels):
         variants = [kernel for kernel in kernels if kernel.name == name]
         registers = [kernel.registers for kernel in variants if kernel.registers is not None]
         shared = [kernel.shared_bytes for kernel in variants]
-        spilling = sum(1 for kernel in variants if _spilled(kernel))
+        spilling = sum(1 for kernel in variants if spilled(kernel))
         lines.append(
             f"{name}: {len(variants)} more variant(s) compiled and not launched, registers {_range(registers)}, "
             f"shared bytes {_range(shared)}, {spilling} of them spill."

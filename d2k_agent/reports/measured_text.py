@@ -76,7 +76,7 @@ def measured_text(measured: Measured) -> str:
     lines.append(f"Geometric mean speedup over the baseline: {_times(measured.geomean_speedup)}")
     if measured.baseline_sha256 is not None:
         lines.append(f"Baseline: {measured.baseline_sha256[:DIGEST_CHARS]}{_moved(measured.drift)}")
-    lines.append(f"Timed by {_policies(measured.workloads)} on {measured.device_name}{_clocks(measured.workloads)}")
+    lines.append(f"Timed by {policies(measured.workloads)} on {measured.device_name}{_clocks(measured.workloads)}")
     return "\n".join(lines)
 
 
@@ -116,7 +116,8 @@ def _moved(drift: float | None) -> str:
     return "" if drift is None else f"; it moved by {100 * drift:.1f} % during the measurement"
 
 
-def _policies(workloads: Sequence[MeasuredWorkload]) -> str:
+def policies(workloads: Sequence[MeasuredWorkload]) -> str:
+    """The ids of the policies that they were timed under."""
     return ", ".join(dict.fromkeys(item.measurement.policy for item in workloads)) or UNKNOWN
 
 

@@ -36,7 +36,7 @@ def verdict_text(verdict: Verdict) -> str:
     lines = _head(verdict)
     lines += _section("Failed checks:", list(_failures(verdict)))
     if verdict.status is VerdictStatus.UNTIMED:
-        lines += ["", *_checked(verdict), NOT_MEASURED]
+        lines += ["", *nearest(verdict), NOT_MEASURED]
     if verdict.status is VerdictStatus.NOISY:
         lines += ["", NOT_SETTLED]
     if verdict.status is VerdictStatus.PASSED:
@@ -89,7 +89,7 @@ def _violation(violation: Violation) -> str:
     return f"{where}{violation.check}: {violation.message}"
 
 
-def _checked(verdict: Verdict) -> list[str]:
+def nearest(verdict: Verdict) -> list[str]:
     """How near the limits a correct candidate came, over everything that ran."""
     ran = [result for result in verdict.workloads if result.checks]
     worst: dict[str, Check] = {}

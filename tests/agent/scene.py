@@ -39,11 +39,11 @@ Requests = list[bytes]
 
 
 def new_run(
-    path: Path, turns: int = 20, workloads: Sequence[str] = WORKLOADS, budget_usd: float | None = None
+    path: Path, turns: int = 20, workloads: Sequence[str] = WORKLOADS, budget_usd: float | None = None, **config: Any
 ) -> RunFolder:
-    """A run in which nothing has happened."""
-    config = RunConfig(task="muon", model="scripted/test", turns=turns, budget_usd=budget_usd)
-    record = RunRecord(run_id="r", config=config, task_slug="muon", task_digest="d", workloads=tuple(workloads))
+    """A run in which nothing has happened; `config` holds further fields of its configuration."""
+    whole = RunConfig(task="muon", model="scripted/test", turns=turns, budget_usd=budget_usd, **config)
+    record = RunRecord(run_id="r", config=whole, task_slug="muon", task_digest="d", workloads=tuple(workloads))
     run = RunFolder.create(path, record)
     (run.workspace / "solution.py").write_text("# template\n")
     (run.workspace / "task_description.md").write_text("Add two numbers.\n")

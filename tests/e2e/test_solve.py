@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.records import Measured, Trace, VerdictReached, read_trace
+from d2k_agent.records import Measured, ToolFinished, Trace, VerdictReached, read_trace
 from tests.cli.runs import call, script
 from tests.cli.shell import ROOT, Answer, d2k
 
@@ -84,10 +84,13 @@ def test_without_a_gpu_nothing_was_measured(solved: Solved) -> None:
 
 def test_the_model_read_what_was_wrong_and_why_nothing_is_ranked(solved: Solved) -> None:
     _, trace, _ = solved
-    forbidden, wrong, right = (m["content"] for m in trace.messages() if "Status: " in str(m.get("content")))
-    assert "Rule violations:" in forbidden and "line 5" in forbidden
-    assert "Failed checks:" in wrong and "(limit 0.012)" in wrong
-    assert "no latency and no speedup, since candidates ran on the CPU" in right and "Compiles for b200" in right
+    forbidden, wrong, right = (e.text for e in trace.events if isinstance(e, ToolFinished) and e.name == "submit")
+    assert forbidden.startswith("rule_violation") and "line 5, " in forbidden
+    assert wrong.startswith("incorrect\n") and "(limit 0.012)" in wrong
+    assert right.startswith("untimed: correct") and "\n\ncompiles for b200" in right
+    assert (
+        "`untimed` is correct, but candidates ran on a CPU here: no latency, no rank" in trace.messages()[1]["content"]
+    )
 
 
 def test_the_screen_tells_turns_outcome_tokens_and_where_to_look(solved: Solved) -> None:

@@ -1,0 +1,51 @@
+"""Nothing is told twice: a passage that stands in the conversation already is named instead of repeated.
+
+Covers: which passages stand there whole, and an answer without those. Does not cover: wording (reports). All follows
+from the results that were recorded, so a resumed run shortens the same passages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator
+
+from d2k_agent.records import ToolFinished
+
+LEAST_CHARS = 200
+"""A shorter passage takes about as many tokens as naming it would."""
+IN_PASSAGES = frozenset(("submit", "compile", "profile", "edit"))
+"""Tools whose answers are made of passages, a blank line between two. Any other answer is one passage."""
+_BLANK_LINE = "\n\n"
+
+
+class Told:
+    """The passages that were told and stand whole in the conversation, each with the answer that it is first in."""
+
+    def __init__(self) -> None:
+        self._answers: dict[bytes, ToolFinished] = {}
+
+    def take(self, answer: ToolFinished) -> None:
+        """Note what an answer holds."""
+        for passage in _passages(answer.name, answer.text):
+            if len(passage) >= LEAST_CHARS:
+                self._answers.setdefault(_digest(passage), answer)
+
+    def forget(self, call_ids: Collection[str]) -> None:
+        """Leave out the answers to these calls: they do not stand whole any more."""
+        self._answers = {key: answer for key, answer in self._answers.items() if answer.call_id not in call_ids}
+
+    def without_repeats(self, name: str, text: str) -> str:
+        """The answer `text` of the tool `name`, with each passage that was told before named instead."""
+        return _BLANK_LINE.join(self._named(passage) for passage in _passages(name, text))
+
+    def _named(self, passage: str) -> str:
+        answer = self._answers.get(_digest(passage)) if len(passage) >= LEAST_CHARS else None
+        return passage if answer is None else f"[as in the answer to {answer.name}, turn {answer.turn}]"
+
+
+def _passages(name: str, text: str) -> Iterator[str]:
+    yield from text.split(_BLANK_LINE) if name in IN_PASSAGES else [text]
+
+
+def _digest(passage: str) -> bytes:
+    return hashlib.sha256(passage.encode()).digest()

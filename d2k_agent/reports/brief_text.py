@@ -1,0 +1,169 @@
+"""A verdict and a profile, worded for a model: what they find in few tokens, nothing that its first message says.
+
+Covers the answers to submit, compile and profile; the outcome stands in the first line. How to read them is told once,
+in the beginning of the conversation (agent/prompt.py). Does not cover: what people read (verdict_text, compile_text,
+profile_text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from d2k_agent.contract import Check, JobKind, KernelProfile, Profile, Verdict, VerdictStatus, Violation
+from d2k_agent.reports.brief_compile import brief_compile, within
+from d2k_agent.reports.measured_text import measured_of_verdict, policies, void_text
+from d2k_agent.reports.profile_text import MOST_KERNELS, MOST_NAME_CHARS
+from d2k_agent.reports.tables import UNKNOWN, number, size
+from d2k_agent.reports.verdict_text import MOST_LINES, NO_BASELINE, NOT_SETTLED, check_text, nearest
+
+MOST_VERDICT_TOKENS = 1_000
+"""Of a verdict without the compiler's report, which has a bound of its own."""
+MOST_PROFILE_TOKENS = 1_000
+
+
+def brief_answer(kind: JobKind, verdict: Verdict) -> str:
+    """The answer to a job of that kind. A profile takes the place of the compiler's report.
+
+    Holds no paths, no machine's name and no durations of the evaluation, so that a recorded run replays.
+    """
+    parts = []
+    if kind.judges or not verdict.status.acceptable:
+        parts.append(within("\n".join(_verdict(verdict)), MOST_VERDICT_TOKENS))
+    elif verdict.notes:
+        parts.append(within("\n".join(_notes(verdict)), MOST_VERDICT_TOKENS))
+    if verdict.profile is not None:
+        parts.append(within(brief_profile(verdict.profile), MOST_PROFILE_TOKENS))
+    if verdict.compile_report is not None and (kind.judges or verdict.profile is None):
+        parts.append(brief_compile(verdict.compile_report))
+    return "\n\n".join(parts)
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    failures = list(_failures(verdict))
+    yield _outcome(verdict, failures)
+    yield from _shortened([_violation(lines, item) for lines, item in _violations(verdict)])
+    yield from _shortened(failures)
+    if verdict.status is VerdictStatus.UNTIMED:
+        yield from nearest(verdict)
+    if verdict.status is VerdictStatus.NOISY:
+        yield NOT_SETTLED
+    if verdict.status is VerdictStatus.PASSED:
+        yield from _measured(verdict)
+    yield from _notes(verdict)
+
+
+def _outcome(verdict: Verdict, failures: Sequence[str]) -> str:
+    """The status, and what is not said below: a message that a failed check or the compiler gives too is left to it."""
+    if verdict.status is VerdictStatus.PASSED:
+        speedup = verdict.geomean_speedup
+        return "passed" if speedup is None else f"passed {number(speedup)}x"
+    report, message = verdict.compile_report, verdict.message
+    told = (
+        (report is not None and report.error == message)
+        or any(item.message == message for item in verdict.violations)
+        or (bool(failures) and any(check.message and check.message in message for check in _failed(verdict)))
+    )
+    return f"{verdict.status}: {message}" if message and not told else str(verdict.status)
+
+
+def _violations(verdict: Verdict) -> Iterator[tuple[list[int], Violation]]:
+    """Each violation once, with every line that has it."""
+    found: dict[tuple[str, str], tuple[list[int], Violation]] = {}
+    for item in verdict.violations:
+        lines, _ = found.setdefault((item.check, item.message), ([], item))
+        lines += [] if item.line is None else [item.line]
+    yield from found.values()
+
+
+def _violation(lines: Sequence[int], violation: Violation) -> str:
+    where = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}, " if lines else ""
+    return f"{where}{violation.check}: {violation.message}"
+
+
+def _failed(verdict: Verdict) -> Iterator[Check]:
+    yield from (check for result in verdict.workloads for check in result.checks if not check.passed)
+
+
+def _failures(verdict: Verdict) -> Iterator[str]:
+    for result in verdict.workloads:
+        failed = [check for check in result.checks if not check.passed]
+        for check in failed:
+            yield f"{result.label}: {check_text(check)}" + (f": {check.message}" if check.message else "")
+        if not failed and not result.status.acceptable and result.message not in verdict.message:
+            yield f"{result.label}: {result.status}" + (f", {result.message}" if result.message else "")
+
+
+def _shortened(lines: Sequence[str]) -> list[str]:
+    more = [f"{len(lines) - MOST_LINES} more left out"] if len(lines) > MOST_LINES else []
+    return [*lines[:MOST_LINES], *more]
+
+
+def _measured(verdict: Verdict) -> Iterator[str]:
+    """A row a workload: the claim stands for its clocks, which agree where a candidate passes."""
+    measured = measured_of_verdict(verdict)
+    hot = any(item.measurement.hot_ms is not None for item in measured.workloads)
+    yield "workload speedup ms baseline_ms rel_norm" + " hot_ms" * hot
+    for item in measured.workloads:
+        times = (item.measurement.mean_ms, item.baseline.mean_ms if item.baseline else None)
+        more = [number(item.measurement.hot_ms, 4)] if hot else []
+        yield " ".join(
+            [
+                item.label,
+                UNKNOWN if item.speedup is None else f"{number(item.speedup)}x",
+                *(number(value, 4) for value in times),
+                number(item.rel_norm),
+                *more,
+            ]
+        )
+    told = [f"timed by {policies(measured.workloads)}"]
+    if measured.drift is not None:
+        told.append(f"baseline moved {100 * measured.drift:.1f} %")
+    told += _span("SM MHz", [item.measurement.sm_mhz for item in measured.workloads])
+    told += _span("W", [item.measurement.power_w for item in measured.workloads])
+    if verdict.peak_memory_bytes is not None:
+        told.append(f"peak memory {size(verdict.peak_memory_bytes)}")
+    yield ", ".join(told)
+    if verdict.geomean_speedup is None:
+        yield void_text(verdict.drift) or NO_BASELINE
+
+
+def _span(unit: str, values: Sequence[float | None]) -> list[str]:
+    known = [value for value in values if value is not None]
+    return [f"{min(known):.0f}-{max(known):.0f} {unit}"] if known else []
+
+
+def _notes(verdict: Verdict) -> Iterator[str]:
+    yield from (f"note: {note}" for note in verdict.notes)
+
+
+def brief_profile(profile: Profile) -> str:
+    """The kernels of one call of run() by share of its time, at most MOST_KERNELS of them, the rest summed up."""
+    kernels = sorted(profile.kernels, key=lambda kernel: -kernel.duration_us)
+    shown, rest = kernels[:MOST_KERNELS], kernels[MOST_KERNELS:]
+    launches = sum(kernel.launches for kernel in kernels)
+    lines = [
+        f"profile of {profile.workload} by {profile.tool}: {profile.duration_us:.1f} us, launches {launches}",
+        "kernel share us launches SM% tensor% DRAM% L2hit% occupancy% regs; limited by; most waiting",
+        *(_kernel(kernel) for kernel in shown),
+    ]
+    if rest:
+        share, duration_us = sum(kernel.share for kernel in rest), sum(kernel.duration_us for kernel in rest)
+        lines.append(f"{len(rest)} more kernels {share:.1%} {duration_us:.1f} {sum(k.launches for k in rest)}")
+    return "\n".join([*lines, *(f"note: {note}" for note in profile.notes)])
+
+
+def _kernel(kernel: KernelProfile) -> str:
+    percents = (
+        kernel.sm_percent,
+        kernel.tensor_percent,
+        kernel.dram_percent,
+        kernel.l2_hit_percent,
+        kernel.occupancy_percent,
+    )
+    name = "_".join(kernel.name.split())[:MOST_NAME_CHARS]
+    row = [name, f"{kernel.share:.1%}", f"{kernel.duration_us:.1f}", str(kernel.launches)]
+    row += ["-" if value is None else f"{value:.1f}" for value in percents]
+    row.append("-" if kernel.registers is None else str(kernel.registers))
+    stall = kernel.main_stall or "-"
+    share = "" if kernel.main_stall_percent is None else f" {kernel.main_stall_percent:.0f}%"
+    return f"{' '.join(row)}; {kernel.occupancy_limiter or '-'}; {stall}{share}"
