@@ -99,3 +99,16 @@ def test_the_lent_memory_cannot_be_resized(lent: Any) -> None:
     for descriptor in lent.share()[1]:
         with pytest.raises(PermissionError):
             os.ftruncate(descriptor, 0)
+
+
+def test_state_is_read_restored_and_left_where_inputs_are_withdrawn() -> None:
+    lent = CpuDevice().lend(arguments("cpu"), [], mutated=[2])
+    first, _, state = layout.attach_arguments(lent._inputs.contents, lent.share()[0]["arguments"])
+    state += 1
+    assert lent.changed() == [], "it may be changed"
+    lent.withdraw()
+    assert bool(torch.isnan(first).all())
+    assert torch.equal(lent.state()[0], torch.full((5,), 2.0).half())
+    lent.restore()
+    assert torch.equal(state, torch.ones(5).half())
+    lent.close()

@@ -1,8 +1,9 @@
 """Times candidates on the CPU by the evaluator's real processes, and prints what each came to as JSON, one a line.
 
 A program of its own, since it forks zygotes. The CPU device measures nothing for users; here it shows that whatever is
-timed is checked, without a GPU. stdin: {"baseline": source or null, "beat": number or null, "sources": {name:
-[the source of the first process, of the next, ...]}, "n": elements, "graph": true or false, "step_ms": milliseconds}.
+timed is checked, without a GPU. stdin: {"task": "scaling" (also where it is left out) or "counting", "baseline": source
+or null, "beat": number or null, "sources": {name: [the source of the first process, of the next, ...]}, "n": elements,
+"graph": true or false, "step_ms": milliseconds}.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def main() -> None:
     from d2k_agent.evaluator.task import LoadedTask
     from d2k_agent.evaluator.timing.results import failure_of, results_of
     from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
-    from tests.evaluator.scaling import task
+    from tests.evaluator import counting, scaling
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
+    task = {"scaling": scaling.task, "counting": counting.task}[asked.get("task", "scaling")]
     loaded = LoadedTask(task(n=asked["n"]))
     loaded.timing = short_policy(asked["graph"], step_ms=asked["step_ms"])
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
