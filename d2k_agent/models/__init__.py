@@ -6,7 +6,7 @@ Covers: the protocol, usage in disjoint buckets and its price, scripted and repl
 
 from d2k_agent.models.price_lists import ModelNames, PriceFile
 from d2k_agent.models.prices import PRICED, PriceRow, Rates, Tier, cost_usd, costs
-from d2k_agent.models.protocol import Message, Model, ModelReply
+from d2k_agent.models.protocol import CachePlan, Message, Model, ModelReply
 from d2k_agent.models.quirks import Quirks, QuirksFile
 from d2k_agent.models.replay import Divergence, RecordedTurn, ReplayModel, compare
 from d2k_agent.models.scripted import ScriptedModel, load_script, script_name
@@ -16,6 +16,7 @@ __all__ = [
     "ASIDE",
     "BUCKETS",
     "PRICED",
+    "CachePlan",
     "Divergence",
     "Message",
     "Model",

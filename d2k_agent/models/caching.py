@@ -1,21 +1,145 @@
-"""Where a cached prefix ends, for providers that cache only where they are told to. A pure function."""
+"""What of a request a provider's cache holds: its rules, where prefixes end, how long entries live, what to expect.
+
+Covers: the plan of each request (marked messages, time to live with the arithmetic behind it) and how many tokens a
+request should read from the cache. Does not cover: sending it (litellm_client), or what was really read (the agent
+records both). Providers count in tokens of their own, so what is expected rests on what they reported before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 
-from d2k_agent.models.protocol import Message
+from d2k_agent.models.prices import Rates
+from d2k_agent.models.protocol import CachePlan, Message
+from d2k_agent.models.ttl import FIVE_MINUTES_S, ONE_HOUR_S, chosen_ttl
+from d2k_agent.models.usage import Usage
+
+GAPS = 20
+"""How many of the last gaps between requests say what the next one will be like."""
 
 
-def cache_points(messages: Sequence[Message]) -> list[int]:
-    """Indices of the messages that end a cached prefix, at most three.
+@dataclass(frozen=True)
+class CacheRules:
+    """How a provider caches prefixes.
 
-    The system message (tools come before it and are covered), the end of the previous request, which is what was
-    written last time, and the end of this one. Finding the previous end by lookback is not enough: providers look
-    back about twenty blocks, and one reply may ask for more tool results than that.
+    `marks`: only where messages are marked, at most `most_marks` of them, and an entry is found at a mark or at most
+    `lookback_blocks` before it. Otherwise whatever a request shares with an earlier one, in whole `step_tokens`.
+    A prefix below `least_tokens` is not cached. `ttls_s` are the lifetimes to choose from; an entry that is used begins
+    its life anew.
+    """
+
+    marks: bool
+    least_tokens: int = 0
+    step_tokens: int = 1
+    ttls_s: tuple[int, ...] = (FIVE_MINUTES_S,)
+    most_marks: int = 4
+    lookback_blocks: int = 20
+
+
+MARKED = CacheRules(marks=True, least_tokens=1024, ttls_s=(FIVE_MINUTES_S, ONE_HOUR_S))
+"""Claude: https://platform.claude.com/docs/en/build-with-claude/prompt-caching (some models have another least)."""
+_BY_ITSELF = {
+    "openai": CacheRules(marks=False, least_tokens=1024, step_tokens=128),
+    "azure": CacheRules(marks=False, least_tokens=1024, step_tokens=128),
+    "deepseek": CacheRules(marks=False, least_tokens=64, step_tokens=64, ttls_s=(ONE_HOUR_S,)),
+    "gemini": CacheRules(marks=False, least_tokens=1024),
+}
+UNDOCUMENTED = CacheRules(marks=False, ttls_s=(ONE_HOUR_S,))
+"""A server of one's own: it keeps what fits into its memory."""
+
+
+def rules_of(provider: str, *, marks: bool, own_server: bool) -> CacheRules:
+    """The rules that hold for a provider, by LiteLLM's name of it; `own_server`: it is only spoken to like that one."""
+    if marks:
+        return MARKED
+    return UNDOCUMENTED if own_server else _BY_ITSELF.get(provider, UNDOCUMENTED)
+
+
+class CachePlanner:
+    """Plans one conversation's requests. `gaps_s` are gaps between its requests that were measured before.
+
+    `rates` are the model's prices; without them a choice is made by the usual ratios.
+    """
+
+    def __init__(self, rules: CacheRules, rates: Rates | None = None, gaps_s: Iterable[float] = ()) -> None:
+        self.rules = rules
+        self._rates = rates
+        self._gaps_s = list(gaps_s)
+        self._asked: float | None = None
+        self._before: Sequence[Message] = ()
+        self._cached, self._new = 0, 0
+        self._ttl_s: int | None = None
+
+    def plan(self, messages: Sequence[Message], now: float) -> CachePlan:
+        """The plan of the request with `messages` that goes out at `now` (seconds of any steady clock)."""
+        if self._asked is not None:
+            self._gaps_s.append(now - self._asked)
+        pairs = zip(self._before, messages, strict=False)
+        same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
+        moved = same < len(self._before)
+        self._asked, self._before = now, tuple(messages)
+        choice = chosen_ttl(self.rules.ttls_s, self._gaps_s[-GAPS:], self._cached, self._new, self._rates)
+        why = "" if choice.ttl_s == self._ttl_s else choice.why
+        self._ttl_s = choice.ttl_s
+        points = cache_points(messages, same if moved else None)[-self.rules.most_marks :] if self.rules.marks else []
+        return CachePlan(
+            marks=self.rules.marks,
+            points=tuple(points),
+            ttl_s=choice.ttl_s,
+            least_tokens=self.rules.least_tokens,
+            step_tokens=self.rules.step_tokens,
+            why=why,
+        )
+
+    def note(self, usage: Usage) -> None:
+        """What the provider counted of the request that was planned last."""
+        cached = (usage.cache_write or 0) + (usage.cache_read or 0)
+        self._new = max(0, cached - self._cached) if self._cached else 0
+        self._cached = cached
+
+
+def cache_points(messages: Sequence[Message], same: int | None = None) -> list[int]:
+    """Indices of the messages that end a cached prefix, at most four.
+
+    The system message (tools come before it and are covered), the end of the opening, the end of the request before,
+    which is what was written last time, and the end of this one. Finding the previous end by lookback is not enough:
+    providers look back about twenty blocks, and one reply may ask for more tool results than that. Where only the
+    first `same` messages are those of the request before, the last end among them takes the place of the previous one.
     """
     replies = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
+    ends = [index - 1 for index in replies if index > 0]
+    known = ends if same is None else [end for end in ends if end < same]
     points = {0} if messages and messages[0].get("role") == "system" else set()
-    if replies and replies[-1] > 0:
-        points.add(replies[-1] - 1)
-    return sorted(points | {len(messages) - 1})
+    return sorted(points | {*ends[:1], *known[-1:]} | {len(messages) - 1})
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """A prefix that a request left in the cache: its first `items` (the tools, then messages), `tokens` long.
+
+    `used` is when it was written or read last, in seconds.
+    """
+
+    items: int
+    tokens: int
+    used: float
+    ttl_s: int
+
+
+def cached_by(plan: CachePlan, usage: Usage) -> int | None:
+    """How many tokens of a request the cache holds after it; None where nobody counted."""
+    if usage.uncached_input is None or usage.cache_write is None or usage.cache_read is None:
+        return None
+    # Without marks the provider writes what it likes of a request, and counts none of it as written.
+    cached = usage.cache_write + usage.cache_read + (0 if plan.marks else usage.uncached_input)
+    cached -= cached % plan.step_tokens
+    return cached if cached >= plan.least_tokens else 0
+
+
+def expected_read(entries: Iterable[CacheEntry], same_items: int, now: float) -> int:
+    """The tokens that a request at `now` should read, whose first `same_items` items are as they were."""
+    return max(
+        (entry.tokens for entry in entries if entry.items <= same_items and now - entry.used <= entry.ttl_s), default=0
+    )

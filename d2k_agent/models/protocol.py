@@ -13,6 +13,23 @@ Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class CachePlan:
+    """What a request wants of the provider's cache, and what may be expected of it.
+
+    `points` are the indices of the messages that end a cached prefix; none where the provider caches by itself
+    (`marks` False). An entry lives `ttl_s` seconds from its last use. A prefix below `least_tokens` is not cached, and
+    what is cached is a multiple of `step_tokens`. `why` is the arithmetic that chose `ttl_s`, where that changed.
+    """
+
+    marks: bool
+    points: tuple[int, ...]
+    ttl_s: int
+    least_tokens: int = 0
+    step_tokens: int = 1
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class ModelReply:
     """One reply.
 
@@ -20,7 +37,7 @@ class ModelReply:
     usage is unknown, never 0 for that. `parameters` is what the request really carried beside messages and tools;
     `not_as_wished` says, a sentence each, which options it did not carry as they were given. `seconds` spans all
     attempts. `unknown_attempts` counts attempts without an answer that the provider may have billed: with one of
-    them, a total is a lower bound.
+    them, a total is a lower bound. `cache` is the plan that the request went out with, None where nothing is cached.
     """
 
     message: Message
@@ -32,6 +49,7 @@ class ModelReply:
     seconds: float = 0.0
     attempts: int = 1
     unknown_attempts: int = 0
+    cache: CachePlan | None = None
 
 
 class Model(Protocol):

@@ -7,7 +7,9 @@ anything (agent) or printing anything (reports).
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
 from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
 from d2k_agent.records.events import (
+    CacheChecked,
     Choice,
+    Compacted,
     ConfirmationMeasured,
     ConfirmationReached,
     ConfirmationTook,
@@ -52,7 +54,9 @@ from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, Workl
 
 __all__ = [
     "FALLBACK_SCORE",
+    "CacheChecked",
     "Choice",
+    "Compacted",
     "Confirmation",
     "ConfirmationMeasured",
     "ConfirmationReached",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from d2k_agent.models import Message, Usage
+from d2k_agent.models import CachePlan, Message, Usage
 from d2k_agent.records.verdicts import Times, VerdictRecord
 
 
@@ -65,11 +65,16 @@ class RunInterrupted(_Event):
 
 
 class ModelCallStarted(_Event):
-    """Request number `call` (from 1) goes out; it belongs to turn `turn` (from 1)."""
+    """Request number `call` (from 1) goes out; it belongs to turn `turn` (from 1).
+
+    It begins with `items` items, the tools and the messages, whose digest is `prefix_sha256`; None in older runs.
+    """
 
     type: Literal["model_call_started"] = "model_call_started"
     call: int
     turn: int
+    items: int | None = None
+    prefix_sha256: str | None = None
 
 
 class ModelReplied(_Event):
@@ -78,7 +83,8 @@ class ModelReplied(_Event):
     `message` is what goes back to the model. `repairs` says how it differs from what came: in words, empty where it
     does not. `refused` maps the ids of tool calls that are not executed to the sentence that the model gets instead.
     `unknown_attempts` counts attempts without an answer that may have been billed. `parameters` is what the request
-    really carried, `not_as_wished` says which options it did not carry as they were given.
+    really carried, `not_as_wished` says which options it did not carry as they were given. `cache` is what it wanted
+    of the provider's cache, None where nothing is cached.
     """
 
     type: Literal["model_replied"] = "model_replied"
@@ -95,6 +101,38 @@ class ModelReplied(_Event):
     unknown_attempts: int = 0
     repairs: tuple[str, ...] = ()
     refused: dict[str, str] = {}
+    cache: CachePlan | None = None
+
+
+class CacheChecked(_Event):
+    """How many tokens request `call` should have read from the provider's cache, and how many it did.
+
+    `why` says what changed, and where, when it read less; None otherwise.
+    """
+
+    type: Literal["cache_checked"] = "cache_checked"
+    call: int
+    turn: int
+    expected: int
+    observed: int
+    why: str | None = None
+
+
+class Compacted(_Event):
+    """Before request `call` old tool results were shortened in one step; `results` maps call ids to what is left.
+
+    Tokens are counted here and not by the provider: `saved_tokens` are left out of every later request, and
+    `rewritten_tokens` stand behind the first change, so that they are written into the cache anew, once. `why` is the
+    arithmetic behind it.
+    """
+
+    type: Literal["compacted"] = "compacted"
+    call: int
+    turn: int
+    results: dict[str, str]
+    saved_tokens: int
+    rewritten_tokens: int
+    why: str
 
 
 class ModelCallFailed(_Event):
@@ -284,6 +322,8 @@ Event = (
     | RunInterrupted
     | ModelCallStarted
     | ModelReplied
+    | CacheChecked
+    | Compacted
     | ModelCallFailed
     | ModelCallInterrupted
     | Nudged

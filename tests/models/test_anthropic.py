@@ -54,7 +54,7 @@ def marked(body: dict[str, Any]) -> list[str]:
     return [str(block.get("text") or block.get("content")) for block in blocks if "cache_control" in block]
 
 
-def test_breakpoints_stand_after_system_after_the_last_request_and_at_the_end(client: Client) -> None:
+def test_breakpoints_stand_after_system_opening_and_the_last_request_and_at_the_end(client: Client) -> None:
     asked = client([answer(use("toolu_1"), use("toolu_2")), answer(use("toolu_3"))], MODEL)
     system = {"role": "system", "content": "rules"}
     start = [system, {"role": "user", "content": "go"}]
@@ -65,7 +65,7 @@ def test_breakpoints_stand_after_system_after_the_last_request_and_at_the_end(cl
 
     assert marked(asked.provider.bodies[0]) == ["rules", "go"]
     assert marked(asked.provider.bodies[1]) == ["rules", "go", "text of toolu_2"]
-    assert marked(asked.provider.bodies[2]) == ["rules", "text of toolu_2", "text of toolu_3"]
+    assert marked(asked.provider.bodies[2]) == ["rules", "go", "text of toolu_2", "text of toolu_3"]
     for body in asked.provider.bodies:
         assert len(marked(body)) <= 4
 
@@ -103,4 +103,4 @@ def test_cache_points_without_a_system_message_and_before_any_reply() -> None:
     user, reply = {"role": "user", "content": "go"}, {"role": "assistant", "content": "ok"}
     assert cache_points([user]) == [0]
     assert cache_points([user, reply, user]) == [0, 2]
-    assert cache_points([user, reply, user, reply, user, user]) == [2, 5]
+    assert cache_points([user, reply, user, reply, user, user]) == [0, 2, 5]
