@@ -33,7 +33,7 @@ def find_run(around: Surroundings, settings: Settings, name: str) -> RunFolder:
     if RunFolder(path).exists:
         return RunFolder(path)
     folder = around.runs_folder(settings)
-    names = [run.path.name for run in _runs_in(folder)]
+    names = [run.path.name for run in runs_in(folder)]
     found = [item for item in names if item == name] or [item for item in names if item.endswith(f"-{name}")]
     if len(found) == 1:
         return RunFolder(folder / found[0])
@@ -47,10 +47,11 @@ def find_run(around: Surroundings, settings: Settings, name: str) -> RunFolder:
 def list_runs(around: Surroundings, command_line: Settings) -> list[RunSummary]:
     """Every run in the runs folder, by name (and so by time). One that cannot be read is listed as damaged."""
     folder = around.runs_folder(around.settings(command_line))
-    return [_summary(run) for run in _runs_in(folder)]
+    return [_summary(run) for run in runs_in(folder)]
 
 
-def _runs_in(folder: Path) -> list[RunFolder]:
+def runs_in(folder: Path) -> list[RunFolder]:
+    """The runs that lie in `folder`, by name; none where it is no folder."""
     from d2k_agent.records import RunFolder
 
     runs = [RunFolder(path) for path in sorted(folder.iterdir())] if folder.is_dir() else []

@@ -107,13 +107,9 @@ NOTHING = Spent(Usage(0, 0, 0, 0), False, Decimal(), False, 0.0, False)
 
 def curve(trace: Trace) -> Curve:
     """The curve of a run, also of one that is not over. A candidate that was refused when judged again is in none."""
-    ranked = [
-        item
-        for item in trace.submissions
-        if item.eligible(trace.run.workloads)
-        and item.sha256 not in trace.refused
-        and item.turn <= trace.run.config.turns
-    ]
+    refused = trace.refused
+    accepted = [item for item in trace.submissions if item.sha256 not in refused]
+    ranked = [item for item in accepted if item.eligible(trace.run.workloads)]
     meter = _GpuMeter(trace.events)
     points = [Point(0, None, NOTHING)]
     spent: Spent | None = None

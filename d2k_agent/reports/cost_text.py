@@ -90,7 +90,7 @@ def _cost_data(cost: Cost, price: PriceRow | None) -> dict[str, Any]:
 
 
 def _sum_data(costs: Sequence[Cost]) -> dict[str, Any]:
-    return {"cost_usd": _number(_sum(costs)), "cost_lower_bound": _is_lowerat_least(costs)}
+    return {"cost_usd": _number(_sum(costs)), "cost_lower_bound": _is_lower(costs)}
 
 
 def _price_data(price: PriceRow) -> dict[str, Any]:
@@ -189,12 +189,12 @@ def _sum(costs: Sequence[Cost]) -> Decimal | None:
     return sum(known, Decimal()) if known else None
 
 
-def _is_lowerat_least(costs: Sequence[Cost]) -> bool:
+def _is_lower(costs: Sequence[Cost]) -> bool:
     return any(cost.lower_bound for cost in costs)
 
 
 def _total(costs: Sequence[Cost]) -> str:
-    return at_least(dollars(_sum(costs)), _is_lowerat_least(costs))
+    return at_least(dollars(_sum(costs)), _is_lower(costs))
 
 
 def _rate(value: Decimal | None) -> str:

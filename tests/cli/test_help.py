@@ -29,6 +29,7 @@ COMMANDS = [
     "runs rm",
     "trace show",
     "trace replay",
+    "report",
     "cost",
     "doctor",
     "graph",

@@ -1,0 +1,120 @@
+"""Recorded runs as reports: found, read one after another, and what cannot be read said in a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from d2k_agent.app.inventory import find_run, runs_in
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.errors import D2KError, UsageError
+from d2k_agent.reports.paths import nearby
+
+if TYPE_CHECKING:
+    from d2k_agent.records import RunFolder
+    from d2k_agent.reports.curve_report import RunReport
+
+MOST_TRACE_CHARS = 6_000_000
+"""Of all traces on one page: a browser opens that at once, and the text is at hand by `trace show` in any case."""
+
+
+@dataclass(frozen=True)
+class Reported:
+    """The runs that could be read, and for every other one a sentence by its name."""
+
+    runs: tuple[RunReport, ...]
+    problems: dict[str, str]
+
+
+def report_runs(around: Surroundings, names: Sequence[str], command_line: Settings) -> Reported:
+    """Reports on the runs named; a folder of runs stands for all of them, and what is named twice counts once.
+
+    A run's events are let go before the next run is read.
+    """
+    settings = around.settings(command_line)
+    found: dict[str, RunFolder] = {}
+    problems: dict[str, str] = {}
+    for name in names:
+        try:
+            found.update((os.path.realpath(run.path), run) for run in _named(around, settings, name))
+        except D2KError as error:
+            problems[name] = str(error)
+    labels = _labels(around, list(found.values()))
+    runs = []
+    for run, label in labels.items():
+        try:
+            runs.append(_read(run, label, MOST_TRACE_CHARS // len(labels)))
+        except D2KError as error:
+            problems[label] = str(error)
+        except OSError as error:
+            problems[label] = f"{error.filename or run.path} cannot be read ({error.strerror}); correct that"
+        except ValueError as error:
+            problems[label] = f"{run.path} holds records that contradict each other ({error}); restore it from a copy"
+    return Reported(tuple(runs), problems)
+
+
+def page_path(around: Surroundings, names: Sequence[str], out: str | None) -> Path:
+    """Where the page goes: `out`, else a file here, named after the run where there is one.
+
+    Raises UsageError where something lies there that is no such page.
+    """
+    from d2k_agent.reports.page import is_page
+
+    if out == "":
+        raise UsageError("--out '' names no file; name one, or leave --out out")
+    alone = Path(names[0]).resolve().name if len(names) == 1 else ""
+    path = around.folder / (out or ("-".join(filter(None, (alone, "report"))) + ".html"))
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file in it with --out")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} for the page; make it, or name another file with --out")
+    if path.exists() and not is_page(path):
+        raise UsageError(f"{path} is there and is no page of a report; name another file with --out, or remove it")
+    return path
+
+
+def written_page(path: Path, found: Reported, budgets: Sequence[int]) -> None:
+    """Write the page of a report to `path`. Raises MachineError where the disk refuses."""
+    from d2k_agent.records.files import write_atomically
+    from d2k_agent.reports.page import page_html
+
+    write_atomically(path, page_html(found.runs, budgets, found.problems).encode())
+
+
+def _named(around: Surroundings, settings: Settings, name: str) -> Iterator[RunFolder]:
+    from d2k_agent.records import RunFolder
+
+    folder = around.folder / name
+    inside = [] if RunFolder(folder).exists else runs_in(folder)
+    yield from inside or [find_run(around, settings, name)]
+
+
+def _labels(around: Surroundings, runs: Sequence[RunFolder]) -> dict[RunFolder, str]:
+    """A name for each: its folder's, and the whole path where two are called the same."""
+    names = [run.path.resolve().name for run in runs]
+    return {
+        run: name if names.count(name) == 1 else str(nearby(run.path, around.folder))
+        for run, name in zip(runs, names, strict=True)
+    }
+
+
+def _read(run: RunFolder, label: str, most_chars: int) -> RunReport:
+    from d2k_agent.records import read_trace
+    from d2k_agent.reports.curve_report import run_report
+
+    report = run_report(
+        read_trace(run.path), label, str(run.path), driven=run.driver() is not None, most_chars=most_chars
+    )
+    return replace(report, source=_source(run, report.chosen))
+
+
+def _source(run: RunFolder, sha256: str | None) -> str | None:
+    """The candidate's text; None where it is not there or is another one."""
+    try:
+        return None if sha256 is None else run.candidate(sha256)
+    except D2KError:
+        return None
