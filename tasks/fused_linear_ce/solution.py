@@ -1,0 +1,2 @@
+def run(x, w, target, dw_acc):
+    raise NotImplementedError
