@@ -9,7 +9,21 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from d2k_agent import __version__
-from d2k_agent.cli import INTERRUPTED, cost, doctor, evaluate, export, graph, report, runs, score, solve, tasks, trace
+from d2k_agent.cli import (
+    INTERRUPTED,
+    cost,
+    doctor,
+    evaluate,
+    export,
+    graph,
+    models,
+    report,
+    runs,
+    score,
+    solve,
+    tasks,
+    trace,
+)
 from d2k_agent.cli.console import print_text
 from d2k_agent.cli.parsing import Parser
 from d2k_agent.errors import D2KError, UsageError
@@ -40,7 +54,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"d2k-agent {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for module in (solve, evaluate, score, export, tasks, runs, trace, report, cost, doctor, graph):
+    for module in (solve, evaluate, score, export, tasks, models, runs, trace, report, cost, doctor, graph):
         module.add(commands)
     return parser
 

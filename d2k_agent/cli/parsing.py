@@ -145,6 +145,11 @@ def add_model_options(parser: Parser) -> None:
         help="a LiteLLM model name, scripted/FILE, or replay/FOLDER (default: the settings file's, else the task's "
         "sample run)",
     )
+    add_asking_options(parser)
+
+
+def add_asking_options(parser: Parser) -> None:
+    """Options that say how a model is asked."""
     add_api_base(parser)
     add_models_file(parser)
     parser.add_argument("--temperature", type=float, metavar="X", help="sampling temperature")

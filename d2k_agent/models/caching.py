@@ -46,8 +46,8 @@ _BY_ITSELF = {
     "deepseek": CacheRules(marks=False, least_tokens=64, step_tokens=64, ttls_s=(ONE_HOUR_S,)),
     "gemini": CacheRules(marks=False, least_tokens=1024),
 }
-UNDOCUMENTED = CacheRules(marks=False, ttls_s=(ONE_HOUR_S,))
-"""A server of one's own: it keeps what fits into its memory."""
+UNDOCUMENTED = CacheRules(marks=False, step_tokens=16, ttls_s=(ONE_HOUR_S,))
+"""A server of one's own: it keeps what fits into its memory, in blocks of about sixteen tokens."""
 
 
 def rules_of(provider: str, *, marks: bool, own_server: bool) -> CacheRules:
@@ -74,8 +74,8 @@ class CachePlanner:
 
     def plan(self, messages: Sequence[Message], now: float) -> CachePlan:
         """The plan of the request with `messages` that goes out at `now` (seconds of any steady clock)."""
-        if self._asked is not None:
-            self._gaps_s.append(now - self._asked)
+        gap_s = None if self._asked is None else now - self._asked
+        self._gaps_s += [] if gap_s is None else [gap_s]
         pairs = zip(self._before, messages, strict=False)
         same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
         moved = same < len(self._before)
@@ -90,6 +90,7 @@ class CachePlanner:
             ttl_s=choice.ttl_s,
             least_tokens=self.rules.least_tokens,
             step_tokens=self.rules.step_tokens,
+            gap_s=gap_s,
             why=why,
         )
 
@@ -115,31 +116,11 @@ def cache_points(messages: Sequence[Message], same: int | None = None) -> list[i
     return sorted(points | {*ends[:1], *known[-1:]} | {len(messages) - 1})
 
 
-@dataclass(frozen=True)
-class CacheEntry:
-    """A prefix that a request left in the cache: its first `items` (the tools, then messages), `tokens` long.
-
-    `used` is when it was written or read last, in seconds.
-    """
-
-    items: int
-    tokens: int
-    used: float
-    ttl_s: int
-
-
 def cached_by(plan: CachePlan, usage: Usage) -> int | None:
-    """How many tokens of a request the cache holds after it; None where nobody counted."""
+    """How many tokens of a request the cache holds after it, so that the next one reads them; None where unknown."""
     if usage.uncached_input is None or usage.cache_write is None or usage.cache_read is None:
         return None
     # Without marks the provider writes what it likes of a request, and counts none of it as written.
     cached = usage.cache_write + usage.cache_read + (0 if plan.marks else usage.uncached_input)
     cached -= cached % plan.step_tokens
     return cached if cached >= plan.least_tokens else 0
-
-
-def expected_read(entries: Iterable[CacheEntry], same_items: int, now: float) -> int:
-    """The tokens that a request at `now` should read, whose first `same_items` items are as they were."""
-    return max(
-        (entry.tokens for entry in entries if entry.items <= same_items and now - entry.used <= entry.ttl_s), default=0
-    )

@@ -33,6 +33,7 @@ from d2k_agent.models.prices import PriceRow, cost_usd
 from d2k_agent.models.protocol import Message, ModelReply, replies_so_far
 from d2k_agent.models.quirks import JSON_SCHEMA, NATIVE, OPTIONS, Quirks, QuirksFile, find_quirks
 from d2k_agent.models.retry import RetryPolicy, ask_with_retry
+from d2k_agent.models.served import served_context_tokens
 from d2k_agent.models.streaming import whole_reply
 from d2k_agent.models.usage import Usage, usage_from_report
 
@@ -51,7 +52,8 @@ class LiteLLMModel:
     """One model of one provider.
 
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
-    every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait.
+    every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait,
+    `watch` the body of each request that was answered, as it left.
     Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown. `quirks` are what the
     table that ships says, unless others are given.
     Raises UsageError when the name is no model's or a key is missing.
@@ -70,17 +72,19 @@ class LiteLLMModel:
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         notice: Callable[[str], None] = lambda line: None,
+        watch: Callable[[Mapping[str, Any]], None] = lambda body: None,
     ) -> None:
         self.name = name
         self._options = options or ModelOptions()
         self._price = price
         self._policy = policy or RetryPolicy()
         self._wait, self._jitter, self._clock, self._notice = wait, jitter, clock, notice
+        self._watch = watch
         self._told: set[str] = set()
         self._mask = Mask(keys or {})
         self._litellm = load()
         names = _names_of(self._litellm, name)
-        self._provider = names.provider or ""
+        self._provider, self._bare = names.provider or "", names.bare
         self._quirks = quirks or find_quirks(names)
         self._api_key, key_names = self._find_key(keys or {})
         self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
@@ -92,6 +96,7 @@ class LiteLLMModel:
         answer = ask_with_retry(
             lambda: self._ask(request, sent), self._judge, self._policy, self._wait, self._jitter, self._notice
         )
+        self._watch(sent)
         choice = answer.value.choices[0] if answer.value.choices else None
         message, usage = _whole_message(choice), self._usage(answer.value)
         if self._quirks.calls != NATIVE:
@@ -108,6 +113,11 @@ class LiteLLMModel:
             attempts=answer.attempts,
             unknown_attempts=answer.unknown_attempts,
         )
+
+    def served_context_tokens(self) -> int | None:
+        """The context window that the server named by the options says, None where it says none or none is named."""
+        base = self._options.api_base
+        return None if not base else served_context_tokens(base, self._bare, self._api_key)
 
     def _ask(self, request: Mapping[str, Any], sent: dict[str, Any]) -> Any:
         """One attempt. `sent` is filled with the body that really leaves, once it does."""

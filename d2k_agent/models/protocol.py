@@ -18,7 +18,8 @@ class CachePlan:
 
     `points` are the indices of the messages that end a cached prefix; none where the provider caches by itself
     (`marks` False). An entry lives `ttl_s` seconds from its last use. A prefix below `least_tokens` is not cached, and
-    what is cached is a multiple of `step_tokens`. `why` is the arithmetic that chose `ttl_s`, where that changed.
+    what is cached is a multiple of `step_tokens`. `gap_s` is the time since the request before, None where this process
+    made none. `why` is the arithmetic that chose `ttl_s`, where that changed.
     """
 
     marks: bool
@@ -26,6 +27,7 @@ class CachePlan:
     ttl_s: int
     least_tokens: int = 0
     step_tokens: int = 1
+    gap_s: float | None = None
     why: str = ""
 
 

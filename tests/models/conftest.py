@@ -15,6 +15,7 @@ import pytest
 from d2k_agent.config import ModelOptions
 from d2k_agent.models.litellm_client import LiteLLMModel, find_price, load
 from d2k_agent.models.price_lists import PriceFile
+from d2k_agent.models.quirks import Quirks
 from d2k_agent.models.retry import RetryPolicy
 from tests.models.provider import KEY, SCHEMAS, Provider, serving
 
@@ -63,6 +64,7 @@ def client() -> Iterator[Callable[..., Asked]]:
         name: str = "openai/d2k-test-1",
         own_server: bool = True,
         price_file: PriceFile | None = None,
+        quirks: Quirks | None = None,
         **options: Any,
     ) -> Asked:
         playing = running.enter_context(serving(steps["responses"] if isinstance(steps, dict) else steps))
@@ -77,6 +79,7 @@ def client() -> Iterator[Callable[..., Asked]]:
             asking,
             {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY},
             price=find_price(name, asking, price_file),
+            quirks=quirks,
             policy=RetryPolicy(attempts=4),
             wait=waits.append,
             jitter=lambda: 0.0,

@@ -23,11 +23,15 @@ SCHEMAS = [
 
 @dataclass
 class Provider:
-    """Answers POST number n with step n; the last step repeats. `seen` holds what was asked."""
+    """Answers POST number n with step n; the last step repeats. `seen` holds what was asked.
+
+    GET is answered with `listed`, where something is.
+    """
 
     steps: list[dict[str, Any]]
     server: ThreadingHTTPServer
     seen: list[dict[str, Any]] = field(default_factory=list)
+    listed: dict[str, Any] | None = None
     closing: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -67,8 +71,15 @@ class Player(BaseHTTPRequestHandler):
             self._stream(step)
             return
         data = step["raw"].encode() if "raw" in step else json.dumps(step["body"]).encode()
-        self.send_response_only(step.get("status", 200))
-        for name, value in {"Content-Type": "application/json", **step.get("headers", {})}.items():
+        self._send(step.get("status", 200), data, step.get("headers", {}))
+
+    def do_GET(self) -> None:
+        listed = self.provider.listed
+        self._send(404 if listed is None else 200, json.dumps(listed).encode(), {})
+
+    def _send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+        self.send_response_only(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

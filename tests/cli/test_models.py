@@ -1,0 +1,54 @@
+"""`d2k-agent models check` from the shell, against a server on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.shell import d2k
+from tests.models.answers import counted, native, said
+from tests.models.provider import serving
+
+
+def test_a_server_of_ones_own_is_checked_for_people_and_for_scripts(tmp_path: Path) -> None:
+    steps = [native("one"), native("two", "three", usage=counted(200, cached_tokens=128))] * 2
+    with serving(steps) as provider:
+        provider.listed = {"data": [{"id": "my-model", "max_model_len": 32768}]}
+        words = ("models", "check", "openai/my-model", "--api-base", f"{provider.url}/v1", "--temperature", "0.5")
+        people, scripts = d2k(*words, folder=tmp_path), d2k(*words, "--json", folder=tmp_path)
+
+    assert people.status == 0, people
+    assert people.out.startswith(f"openai/my-model at {provider.url}/v1\n")
+    assert "reachable            yes, 2 replies in " in people.out
+    assert "seen: 128 of 200 input tokens were read from it" in people.out
+    assert "32,768 tokens, says the server's list" in people.out
+    assert "parameters sent      max_tokens=2000, temperature=0.5" in people.out
+    assert "    context_tokens = 32768" in people.out
+    data = json.loads(scripts.out)
+    assert (data["usable"], data["tool_calls"], data["parallel_calls"]) == (True, "native", True)
+    assert data["row"] == {"context_tokens": 32768}
+
+
+def test_a_model_that_calls_no_tool_is_status_1_and_a_wrong_name_2(tmp_path: Path) -> None:
+    with serving([said("No.")]) as provider:
+        unable = d2k("models", "check", "openai/x", "--api-base", f"{provider.url}/v1", folder=tmp_path)
+    assert unable.status == 1 and "none in any way" in unable.out
+    wrong = d2k("models", "check", "nonsense", folder=tmp_path)
+    assert wrong.status == 2 and "give PROVIDER/NAME" in wrong.err and len(wrong.err.splitlines()) == 1
+    written = d2k("models", "check", "replay/muon", folder=tmp_path)
+    assert written.status == 2 and "nothing to check" in written.err
+
+
+def test_a_users_own_table_holds_without_being_named(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".config" / "d2k-agent").mkdir(parents=True)
+    table = home / ".config" / "d2k-agent" / "models.toml"
+    table.write_text('["openai/my-*"]\ncalls = "json_text"\ncontext_tokens = 4096\n')
+    step = said('{"tool": "note", "arguments": {"word": "one"}}', usage=counted(100, cached_tokens=64))
+    with serving([step]) as provider:
+        words = ("models", "check", "openai/my-model", "--api-base", f"{provider.url}/v1", "--json")
+        found = json.loads(d2k(*words, folder=tmp_path, extra={"HOME": str(home)}).out)
+    assert (found["tool_calls"], found["context_tokens"], found["row"]) == ("json_text", 4096, {})
+    table.write_text('["openai/my-*"]\ncalls = "xml"\n')
+    broken = d2k("models", "check", "openai/my-model", folder=tmp_path, extra={"HOME": str(home)})
+    assert broken.status == 2 and f"{table}: openai/my-*: calls must be one of" in broken.err

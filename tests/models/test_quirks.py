@@ -1,0 +1,95 @@
+"""The table of models: what ships, what a user's file adds, and what no row may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.config import ModelOptions
+from d2k_agent.errors import UsageError
+from d2k_agent.models.litellm_client import context_tokens, quirks_of
+from d2k_agent.models.price_lists import ModelNames
+from d2k_agent.models.quirks import Quirks, QuirksFile, find_quirks
+
+Case = Callable[[str], dict[str, Any]]
+Client = Callable[..., Any]
+
+
+def table(folder: Path, text: str) -> QuirksFile:
+    path = folder / "models.toml"
+    path.write_text(text)
+    return QuirksFile(path, "models.toml")
+
+
+def test_a_model_without_a_row_is_like_the_others() -> None:
+    assert find_quirks(ModelNames.of("openai/anything")) == Quirks()
+
+
+def test_the_table_that_ships_knows_claude_wherever_it_is_served_and_responses_models() -> None:
+    for name in ("claude-opus-4-8", "bedrock/us.anthropic.claude-opus-4-8", "openrouter/anthropic/claude-opus-4.8"):
+        found = quirks_of(name)
+        assert found.cache_marks and not found.counts_reasoning, name
+    assert not quirks_of("openai/claude-like").cache_marks
+    assert quirks_of("openai/responses/gpt").send["include"] == ["reasoning.encrypted_content"]
+
+
+def test_a_users_row_replaces_the_fields_that_it_names_and_no_others(tmp_path: Path) -> None:
+    users = table(tmp_path, '["anthropic/*"]\nstream = true\n["anthropic/claude-opus-*"]\ncache_marks = false\n')
+    found = find_quirks(ModelNames("claude-opus-4-8", "anthropic", "claude-opus-4-8"), users)
+    assert (found.stream, found.cache_marks, found.counts_reasoning) == (True, False, False)
+    assert found.rows == ("anthropic/*claude*", "anthropic/*", "anthropic/claude-opus-*")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("calls = 1", r"calls: a row must be a table such as \[\"openai/my-model\"\], not 1"),
+        ('["a/b"]\ncalls = "xml"', "a/b: calls must be one of native, json_schema, json_text, not 'xml'"),
+        ('["a/b"]\nstream = 1', "a/b: stream must be true or false, not 1"),
+        ('["a/b"]\nleave_out = ["seed"]', "leave_out may name max_tokens, temperature, reasoning_effort, not 'seed'"),
+        ('["a/b"]\nleave_out = [1]', "leave_out must be a list of strings"),
+        ('["a/b"]\ncontext_tokens = 0', "context_tokens must be greater than 0"),
+        ('["a/b"]\nstreams = true', "unknown field 'streams'; a row may hold calls, stream"),
+        ("[", "is no TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=words):
+        table(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "name", ["api_base", "base_url", "api_key", "extra_headers", "aws_access_key_id", "model", "tools"]
+)
+def test_no_row_says_where_a_request_goes_or_with_which_key(name: str) -> None:
+    """A run's record holds its rows, and a run's folder may be a stranger's."""
+    with pytest.raises(UsageError, match=f"send may hold .* not '{name}'"):
+        Quirks(send={name: "x"})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"models file no\.toml cannot be read"):
+        QuirksFile(tmp_path / "no.toml", "no.toml")
+
+
+def test_what_a_row_adds_is_sent_and_what_it_leaves_out_is_said(case: Case, client: Client) -> None:
+    quirks = Quirks(leave_out=("temperature",), send={"seed": 7, "extra_body": {"cache_prompt": True}})
+    asked = client(case("B01a"), quirks=quirks, temperature=0.3, max_tokens=100)
+    reply = asked.ask()
+    sent = asked.provider.bodies[0]
+    assert (sent["seed"], sent["cache_prompt"], sent["max_tokens"]) == (7, True, 100)
+    assert "temperature" not in sent and "temperature" not in reply.parameters
+    assert reply.not_as_wished == ("temperature was not sent",)
+    asked.ask()
+    assert asked.notices == ["openai/d2k-test-1: temperature was not sent"], "said once"
+
+
+def test_the_context_window_is_the_rows_else_the_lists_and_of_a_server_of_ones_own_nobodys() -> None:
+    here = ModelOptions(api_base="http://127.0.0.1:9/v1")
+    assert context_tokens("openai/gpt-4o", ModelOptions(), Quirks(context_tokens=5)) == 5
+    assert (context_tokens("openai/gpt-4o", ModelOptions(), Quirks()) or 0) > 100_000
+    assert context_tokens("openai/gpt-4o", here, Quirks()) is None
+    assert context_tokens("openai/no-such-model", ModelOptions(), Quirks()) is None
