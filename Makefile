@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test browser-here test-browser check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3 p
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 env: $(STAMP) ## build .venv with every locked dependency (again only when a lock file changes)
 	@echo ".venv is complete. Next: make demo, or .venv/bin/d2k-agent --help"
@@ -43,6 +43,17 @@ demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
 
 test: $(STAMP) ## run every test that needs neither GPU nor key
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+CHROMIUM ?= $(shell for p in chromium chromium-browser google-chrome google-chrome-stable; do \
+	"$$p" --version > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
+browser-here:
+	@"$(CHROMIUM)" --version > /dev/null 2>&1 || { \
+		echo "No Chromium was found. Install one (Debian: apt-get install chromium)" \
+		     "or name it: make test-browser CHROMIUM=/path/to/chromium"; exit 2; }
+
+test-browser: $(STAMP) browser-here ## look at the page of a report in headless Chromium
+	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
+	@echo "What it looked like: build/browser/"
 
 check: $(STAMP) ## check formatting, lint, types and import rules
 	$(BIN)/ruff format --check

@@ -19,7 +19,7 @@ MOST_NUMBERED = 12
 CROWDED = 15
 """Steps of a line from which on their dots are small."""
 COLOURS, DASHES = 8, 4
-_LABEL_PX = 13
+_LABEL_WIDTH, _LABEL_HEIGHT = 18, 13
 _MARGIN_LEFT, _MARGIN_RIGHT, _MARGIN_TOP, _MARGIN_BOTTOM = 40, 46, 22, 40
 
 
@@ -134,14 +134,15 @@ class Chart:
         if len(self.lines) > MOST_NUMBERED:
             return
         x, y = self._x, self._y
-        lowest = y.start - _LABEL_PX * 0.3
-        ends = [(y.place(line.score), line) for line in self.lines]
-        above = lowest + _LABEL_PX
-        for place, line in sorted(ends, key=lambda end: (-end[0], end[1].number)):
-            above = min(place + 4, above - _LABEL_PX)
+        taken: list[tuple[float, float]] = []
+        for line in sorted(self.lines, key=lambda line: (line.score, line.number)):
+            left, base = x.place(line.end) + 6, y.place(line.score) + 4
+            for other, below in sorted(taken, key=lambda place: -place[1]):
+                if abs(left - other) < _LABEL_WIDTH and abs(base - below) < _LABEL_HEIGHT:
+                    base = round(below - _LABEL_HEIGHT, 1)
+            taken.append((left, base))
             told = str(line.number) if len(self.lines) > 1 else number(line.score)
-            style = f"end c{(line.number - 1) % COLOURS}"
-            yield element("text", told, x=x.place(line.end) + 6, y=round(above, 1), class_=style)
+            yield element("text", told, x=left, y=base, class_=f"end c{(line.number - 1) % COLOURS}")
 
 
 def swatch(number_on_page: int) -> Element:
