@@ -99,6 +99,8 @@ class WorkloadResult:
     message: str = ""
     baseline: Measurement | None = None
     """The baseline's latency on this workload, same policy and session: what `speedup` is over."""
+    kernels: dict[str, int] | None = None
+    """Launches of the candidate's own kernels in one call, by name; None where they were not read."""
 
     def __post_init__(self) -> None:
         latency = (self.measurement, self.mean_ms, self.speedup)
@@ -155,6 +157,8 @@ class Verdict:
     """How far the baseline's latency moved between the two ends of A B B A, as a fraction; None where it was not
     measured so. Above 0.02 the session's ratios are void: speedups are None then."""
     profile: Profile | None = None
+    libraries: tuple[str, ...] = ()
+    """Libraries that the candidate's processes mapped after they began to import it, as read from outside."""
 
     def __post_init__(self) -> None:
         if self.status is VerdictStatus.RULE_VIOLATION and not self.violations:

@@ -140,6 +140,8 @@ class _Caller:
             self._attach(request["sets"], descriptors)
         elif operation == "call":
             self._call()
+        elif operation == "observe":
+            self._observe()
         else:
             assert self.timed is not None
             write_frame(self.descriptor, *self.timed.handle(operation, request, descriptors))
@@ -175,6 +177,15 @@ class _Caller:
         self.device.synchronize()
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
+
+    def _observe(self) -> None:
+        """One more call, on the first set, for what it launches and with which operators."""
+        assert self.module is not None and self.timed is not None
+        run, arguments = self.module.run, self.sets[0].arguments
+        self.timed.drop()
+        kernels, foreign = self.device.observe(lambda: run(*arguments))
+        told = {"kernels": kernels, "foreign": (self.acts or [foreign])[0]}
+        write_frame(self.descriptor, b"A", json.dumps(told).encode())
 
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -31,6 +31,7 @@ from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, planned
 from d2k_agent.evaluator.environment import describe_environment, present_target
+from d2k_agent.evaluator.evidence import own_kernels
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import ProfileUnavailable, profile_of, with_device_clock
@@ -127,7 +128,6 @@ class _Case:
                 ("launches", self._launches),
             ]
             steps.append(measured)
-        if self._job.kind is JobKind.CONFIRM:
             steps.append(("device clock", self._device_clock))
         return steps
 
@@ -215,7 +215,13 @@ class _Case:
             self._job.limits,
             self._bench.progress,
             self._job.trusted,
+            self._own,
         )
+
+    @property
+    def _own(self) -> frozenset[str]:
+        """The names of the candidate's kernels."""
+        return own_kernels(self._job.candidate, self._report)
 
     def _correctness(self) -> Verdict | None:
         self._held.enter_context(self._running)
@@ -279,6 +285,8 @@ class _Case:
                 continue
             result = self._checked(series, tier)
             self._results.append(result)
+            if not self._job.trusted:
+                self._running.look()
             if not result.status.acceptable:
                 return self._end(result.status, result.message)
         return None
@@ -336,9 +344,16 @@ class _Case:
         return None
 
     def _device_clock(self) -> Verdict | None:
-        """The fourth clock: kernel durations by the profiler, where there is one."""
-        if self._registered and self._device.times:
-            self._registered, notes = with_device_clock(self._job, self._registered, self._wanted)
+        """The fourth clock: kernels and their durations by the profiler, where there is one.
+
+        Outside of a confirmation only for calls whose kernels could not be read otherwise.
+        """
+        confirms = self._job.kind is JobKind.CONFIRM
+        asked = [result for result in self._registered if confirms or result.kernels is None]
+        if asked and self._device.times:
+            clocked, notes = with_device_clock(self._job, asked, self._wanted, self._own)
+            by_label = {result.label: result for result in clocked}
+            self._registered = [by_label.get(result.label, result) for result in self._registered]
             self._notes += notes
         return None
 
@@ -386,6 +401,7 @@ class _Case:
             baseline_sha256=source_sha256(self._job.baseline) if outcome and self._job.baseline else None,
             drift=outcome.drift if outcome else None,
             profile=self._profile,
+            libraries=tuple(sorted(self._running.libraries)),
         )
 
     def _environment(self) -> Environment:

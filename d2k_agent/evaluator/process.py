@@ -20,7 +20,7 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.solution import NO_RUN
 from d2k_agent.evaluator.zygote import Zygote, gone
-from d2k_agent.isolation import end_descendants
+from d2k_agent.isolation import end_descendants, libraries_of
 
 MAX_ANSWER_BYTES = 1 << 20
 _MAX_FOREIGN_CHARS = 64
@@ -48,6 +48,7 @@ class CandidateProcess:
         self.path = ""
         self.isolation: str | None = None
         self.ended = False
+        self._mapped: frozenset[str] | None = None
 
     def __enter__(self) -> Self:
         self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="d2k-candidate-"))
@@ -82,6 +83,7 @@ class CandidateProcess:
         """Let the process confine itself (`isolation` says how) and import solution.py. Raises as answer() does."""
         told = self.answer(b"R", self._limits.import_s, "confining the candidate")
         self.isolation = told.decode("ascii", "replace")
+        self._mapped = libraries_of(self.pid)
         self.order({"do": "load", "path": self.path})
         try:
             self.answer(b"L", self._limits.import_s, "importing solution.py")
@@ -89,6 +91,14 @@ class CandidateProcess:
             if fault.foreign:
                 raise broken_rule(fault.foreign) from fault
             raise
+
+    def libraries(self) -> frozenset[str]:
+        """Paths of the libraries that the process has mapped since before it imported solution.py, read from outside.
+
+        None are known of one that has ended, and where the machine does not show them.
+        """
+        now = None if self.ended else libraries_of(self.pid)
+        return frozenset() if now is None or self._mapped is None else now - self._mapped
 
     def order(self, request: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
         """Send an order, with descriptors if given. A candidate that is gone is found out by the next answer()."""

@@ -11,7 +11,13 @@ from __future__ import annotations
 from d2k_agent.isolation.confinement import Policy, confine, hide_process
 from d2k_agent.isolation.gpus import gpu_devices
 from d2k_agent.isolation.landlock import landlock_abi
-from d2k_agent.isolation.processes import become_subreaper, descendants, end_descendants, end_with_parent
+from d2k_agent.isolation.processes import (
+    become_subreaper,
+    descendants,
+    end_descendants,
+    end_with_parent,
+    libraries_of,
+)
 from d2k_agent.isolation.startup.sitecustomize import skip_unreadable_packages
 from d2k_agent.isolation.toolchain import Toolchain, find_toolchain, toolchain_paths
 
@@ -27,6 +33,7 @@ __all__ = [
     "gpu_devices",
     "hide_process",
     "landlock_abi",
+    "libraries_of",
     "skip_unreadable_packages",
     "toolchain_paths",
 ]

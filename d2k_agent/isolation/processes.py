@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -12,6 +13,8 @@ from d2k_agent.isolation import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+_LIBRARY = re.compile(r"\.so(?:\.[\w.-]+)?$")
 
 
 def become_subreaper() -> None:
@@ -27,6 +30,17 @@ def end_with_parent() -> None:
 def descendants(pid: int) -> list[int]:
     """Every living process below `pid` (zombies left out), parents before their children."""
     return _below(pid, ())
+
+
+def libraries_of(pid: int) -> frozenset[str] | None:
+    """The paths of the libraries that a process has mapped; None where that cannot be read."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            rows = [line.rstrip("\n").split(maxsplit=5) for line in file]
+    except OSError:
+        return None
+    paths = (row[5].removesuffix(" (deleted)") for row in rows if len(row) > 5)
+    return frozenset(path for path in paths if path.startswith("/") and _LIBRARY.search(path))
 
 
 def end_descendants(pid: int, keep: Collection[int] = (), grace_s: float = 10.0) -> int:

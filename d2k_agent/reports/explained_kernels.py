@@ -1,4 +1,4 @@
-"""The compiler's view of a submission's kernels, as narrow as a page: what each takes, and which were not reached.
+"""A submission's kernels as narrow as a page: what the compiler says of each, which launches were seen, and libraries.
 
 compile_text has instructions and compile-time arguments as well, for a model.
 """
@@ -22,11 +22,25 @@ Needs = tuple[str, int, int | None, int | None, int | None, int]
 
 
 def kernels_text(verdict: Verdict) -> str:
-    """A row for all variants of a kernel that take the same; below it the kernels that no launch reached."""
+    """A row for all variants of a kernel that take the same; below it the kernels that no launch reached, then what ran
+    on a GPU."""
     report = verdict.compile_report
     if report is None:
-        return f"nothing was compiled: {cut_short(verdict) or 'it was not asked for'}"
-    return "\n".join(_lines(report, told=report.error == verdict.message))
+        lines = [f"nothing was compiled: {cut_short(verdict) or 'it was not asked for'}"]
+    else:
+        lines = list(_lines(report, told=report.error == verdict.message))
+    return "\n".join([*lines, *_ran(verdict)])
+
+
+def _ran(verdict: Verdict) -> Iterator[str]:
+    """Of each measured workload, what one call launched, as the driver or the profiler had it."""
+    for result in verdict.workloads:
+        if result.measurement is not None:
+            kernels = (result.kernels or {}).items()
+            told = ", ".join(f"{name} x{launches}" for name, launches in kernels) or "not read"
+            yield textwrap.fill(f"one call on {result.label} launched: {told}", WIDTH)
+    if verdict.libraries:
+        yield textwrap.fill(f"loaded beside what was there: {', '.join(verdict.libraries)}", WIDTH)
 
 
 def _lines(report: CompileReport, told: bool) -> Iterator[str]:

@@ -25,6 +25,7 @@ LEFT_TO_GPU = {
     "V10_stream_from_import": "there are no streams on a CPU",
     "V19_cpp_extension": "it builds a C++ extension, for half a minute on two cores",
     "V33_graph_context": "there are no graphs on a CPU",
+    "V76_binary_by_hand": "a binary needs a GPU to be loaded",
 }
 """Files that are judged where there is a GPU (make gpu-cheats), and why not on a CPU."""
 

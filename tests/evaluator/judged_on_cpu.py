@@ -1,6 +1,7 @@
 """Judges candidates with the order of checks that a GPU has, on the CPU device; prints what each came to, one a line.
 
-A program of its own, since it forks zygotes. stdin: a list of {"candidate": source, "baseline": source or null}.
+A program of its own, since it forks zygotes. stdin: a list of {"candidate": source, "baseline": source or null,
+"static_rules": whether they are asked}.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def main() -> None:
         steps.clear()
         answer: dict[str, Any] = {}
         try:
-            verdict = judge(bench, job(item["candidate"], device="cpu", task=task(n=2000), baseline=item["baseline"]))
+            verdict = judge(bench, job(item.pop("candidate"), device="cpu", task=task(n=2000), **item))
             answer = {"status": verdict.status, "message": verdict.message, "results": to_data(verdict.workloads)}
         except TaskFault as fault:
             answer = {"task_fault": str(fault)}

@@ -14,6 +14,18 @@ from tests.evaluator.scaling import HONEST, KERNEL
 
 ROOT = Path(__file__).parents[2]
 WRONG = KERNEL + "def run(x, factor):\n    return scaled(x, 1.0)\n"
+LATER = (
+    KERNEL
+    + """
+calls = 0
+
+
+def run(x, factor):
+    global calls
+    calls += 1
+    return scaled(x, factor) if calls < 30 else x * factor
+"""
+)
 CANDIDATES = {
     "first": (HONEST, HONEST),
     "second": (HONEST, HONEST),
@@ -22,6 +34,7 @@ CANDIDATES = {
     "wrong baseline again": (HONEST, WRONG),
     "no baseline": (HONEST, None),
     "does not load": ("import nothing_like_it\n\n" + HONEST, HONEST),
+    "torch in later calls": (LATER, HONEST),
     "last": (HONEST, HONEST),
 }
 
@@ -31,7 +44,12 @@ def judged() -> dict[str, dict[str, Any]]:
     """What each came to, by one evaluator, in this order; after each the lease was free."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.judged_on_cpu"],
-        input=json.dumps([{"candidate": source, "baseline": baseline} for source, baseline in CANDIDATES.values()]),
+        input=json.dumps(
+            [
+                {"candidate": source, "baseline": baseline, "static_rules": source is not LATER}
+                for source, baseline in CANDIDATES.values()
+            ]
+        ),
         capture_output=True, text=True, cwd=ROOT, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -50,6 +68,12 @@ def test_a_right_candidate_has_a_latency(judged: dict[str, Any], name: str) -> N
     (measured,) = [item for item in judged[name]["results"] if item["registered"]]
     assert measured["mean_ms"] > 0
     assert (measured["baseline"] is None) == (name == "no baseline")
+
+
+def test_a_call_after_the_timed_ones_tells_what_they_computed_with(judged: dict[str, Any]) -> None:
+    assert judged["torch in later calls"]["status"] == "rule_violation", judged["torch in later calls"]
+    assert judged["torch in later calls"]["message"].startswith("run() computed with PyTorch (mul)")
+    assert "auditing large" in judged["torch in later calls"]["steps"], "it was found when all was timed"
 
 
 def test_a_wrong_candidate_is_not_timed(judged: dict[str, Any]) -> None:

@@ -36,6 +36,8 @@ SLOW_AFTER_A_PAUSE = (
     + """
 import time
 
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
 calls = 0
 kept = None
 
@@ -43,7 +45,8 @@ kept = None
 def run(x, factor):
     global calls, kept
     calls += 1
-    paused = calls > 5 and bool(torch.isnan(kept[0]))  # the supervisor has had the last output poisoned
+    timed = _get_current_dispatch_mode() is None  # nobody meters the operators of this call
+    paused = calls > 5 and timed and bool(torch.isnan(kept[0]))  # the supervisor has had the last output poisoned
     began = time.perf_counter()
     kept = scaled(x, factor)
     if paused:

@@ -47,6 +47,7 @@ def test_an_honest_kernel_is_measured_by_every_clock(launcher: ProcessLauncher, 
     assert (measured.hot_ms is not None) == (policy == "graph_rotating")
     assert measured.sm_mhz is not None and measured.power_w is not None
     assert result.speedup == pytest.approx(1.0, abs=0.03), "the candidate is its own baseline"
+    assert result.kernels == {"_scale": 1}
     assert verdict.geomean_speedup == pytest.approx(result.speedup)
     assert verdict.drift is not None
     assert verdict.eligible
@@ -142,6 +143,33 @@ def test_without_static_rules_the_clocks_and_outputs_catch_it(launcher: ProcessL
     caught = failed | {violation.check for violation in verdict.violations}
     assert not verdict.status.acceptable
     assert caught & expected, (verdict.status, verdict.message, caught)
+
+
+COPIES_AND_FILLS = (
+    KERNEL
+    + """
+def run(x, factor):
+    filled = torch.full((64, 64), 1.0, device=x.device)
+    torch.empty_like(filled).copy_(filled.t())
+    return scaled(x, factor)
+"""
+)
+WAITS = KERNEL + "def run(x, factor):\n    y = scaled(x, factor)\n    torch.cuda.synchronize()\n    return y\n"
+
+
+def test_glue_is_no_kernel_of_its_own(launcher: ProcessLauncher) -> None:
+    verdict = judged(launcher, COPIES_AND_FILLS, kind=JobKind.CONFIRM)
+    assert verdict.status is VerdictStatus.PASSED, (verdict.message, verdict.notes)
+    (result,) = [item for item in verdict.workloads if item.registered]
+    assert result.kernels == {"_scale": 1}
+
+
+def test_the_profiler_reads_the_kernels_of_calls_that_cannot_be_captured(launcher: ProcessLauncher) -> None:
+    verdict = judged(launcher, WAITS, static_rules=False, baseline=None)
+    (result,) = [item for item in verdict.workloads if item.registered]
+    assert result.measurement is not None, (verdict.message, verdict.notes)
+    assert result.kernels == {"_scale": 1}
+    assert result.measurement.device_ms is not None
 
 
 WORKSPACE = (

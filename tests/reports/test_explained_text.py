@@ -164,6 +164,16 @@ def test_kernels_say_what_they_take_and_which_no_launch_reached() -> None:
     assert "warning: kernel gram multiplies" in kernels
 
 
+def test_kernels_that_were_seen_to_run_and_libraries_stand_below_what_was_compiled() -> None:
+    whole = confirmed()
+    results = (replace(whole.workloads[0], kernels={"gram": 15, "norm": 1}), *whole.workloads[1:])
+    kernels = section(explained_text(replace(whole, workloads=results, libraries=("cuda_utils.so",))), "Kernels")
+    assert f"one call on {results[0].label} launched: gram x15, norm x1" in kernels
+    assert f"one call on {results[1].label} launched: not read" in kernels
+    assert "loaded beside what was there: cuda_utils.so" in kernels
+    assert "launched" not in section(explained_text(untimed()), "Kernels")
+
+
 def test_a_rule_violation_names_check_line_and_the_steps_that_it_spared() -> None:
     text = explained_text(forbidden())
     assert "Decided by: static.tensor_math at line 12, in the step static" in text

@@ -5,13 +5,15 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
 
 from d2k_agent.evaluator.devices import driver
+from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 from d2k_agent.evaluator.metering import CallMeter
 
 _FILLING = "warn"
@@ -50,6 +52,11 @@ class Inside(Protocol):
     def metered(self) -> Any:
         """A context that yields a CallMeter; afterwards its counts hold for the calls made within."""
 
+    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
+        """What a call does when nothing is timed: its launches by kernel, None where they cannot be read, and the first
+        operator of PyTorch that is no glue, empty where none was seen.
+        """
+
 
 class InsideCpu:
     """The interpreter on the processor. Its runs are slow, so there is nothing to be gained from leaving checks out."""
@@ -83,6 +90,12 @@ class InsideCpu:
         meter = CallMeter()
         with meter:
             yield meter
+
+    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
+        """Its operators: kernels are interpreted here, and launch nothing."""
+        with self.metered() as meter:
+            call()
+        return None, meter.foreign
 
 
 class InsideCuda:
@@ -136,6 +149,16 @@ class InsideCuda:
             torch.set_deterministic_debug_mode("default")
         # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
         meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated())
+
+    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
+        """Its kernels: what operators launch is among them. They are captured, and do not run."""
+        graph = graph_to_read()
+        try:
+            with torch.cuda.graph(graph):
+                call()
+            return dict(Counter(node.name for node in kernel_nodes(graph))), ""
+        except Exception:  # noqa: BLE001 - honest calls may wait for the GPU, or need more memory than is left
+            return None, ""
 
 
 class _Moment:

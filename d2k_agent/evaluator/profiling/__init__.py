@@ -8,7 +8,7 @@ could reach into its own process natively is no evidence.
 from __future__ import annotations
 
 from d2k_agent.evaluator.profiling.jobs import profile_of, with_device_clock
-from d2k_agent.evaluator.profiling.session import device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling.session import device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
-__all__ = ["ProfileUnavailable", "device_clock_ms", "profile_candidate", "profile_of", "with_device_clock"]
+__all__ = ["ProfileUnavailable", "device_clock", "profile_candidate", "profile_of", "with_device_clock"]

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from d2k_agent.contract import EvaluatorJob, Profile, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.evaluator.evidence import own_launches, same_launches
 from d2k_agent.evaluator.faults import CandidateFault
-from d2k_agent.evaluator.profiling.session import device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling.session import device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
 MOST_SURPLUS, SURPLUS_MS = 0.5, 0.02
@@ -22,31 +23,35 @@ def profile_of(job: EvaluatorJob, workload: dict[str, Any]) -> Profile:
 
 
 def with_device_clock(
-    job: EvaluatorJob, results: Sequence[WorkloadResult], workloads: Sequence[dict[str, Any]]
+    job: EvaluatorJob, results: Sequence[WorkloadResult], workloads: Sequence[dict[str, Any]], own: frozenset[str]
 ) -> tuple[list[WorkloadResult], list[str]]:
     """The results with the profiler's clock beside the others, and notes on what it did not see.
 
     A candidate is not blamed for failing under the profiler: it passed without. Raises CandidateFault where one call
-    does far more work than was timed.
+    does far more work than was timed, or launches others than its `own` kernels, or than it launched when captured.
     """
     by_label = {workload["label"]: workload for workload in workloads}
     clocked, notes = [], []
     for result in results:
-        device_ms = None
         try:
-            device_ms = device_clock_ms(
+            device_ms, seen = device_clock(
                 job.candidate, job.task.public["get_inputs.py"], by_label[result.label], **_bounds(job)
             )
         except (ProfileUnavailable, CandidateFault) as problem:
             notes.append(f"no device clock for {result.label}: {problem}")
+            clocked.append(result)
+            continue
+        kernels = own_launches(seen, own, result.label)
+        same_launches(result.kernels, kernels, result.label)
         assert result.measurement is not None
-        if device_ms is not None and device_ms > result.measurement.mean_ms * (1 + MOST_SURPLUS) + SURPLUS_MS:
+        if device_ms > result.measurement.mean_ms * (1 + MOST_SURPLUS) + SURPLUS_MS:
             told = (
                 f"{result.label}: the kernels of one call take {device_ms:.6g} ms by the profiler's clock, far more "
                 f"than the {result.measurement.mean_ms:.6g} ms claimed: what is timed must be the whole work of run()"
             )
             raise CandidateFault(VerdictStatus.RULE_VIOLATION, told, (Violation("timing.device", told),))
-        clocked.append(replace(result, measurement=replace(result.measurement, device_ms=device_ms)))
+        measurement = replace(result.measurement, device_ms=device_ms)
+        clocked.append(replace(result, measurement=measurement, kernels=kernels))
     return clocked, notes
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,7 @@ def profile_candidate(
     return digest(launches, str(workload["label"]), session.tool(), notes)
 
 
-def device_clock_ms(
+def device_clock(
     source: str,
     generator: str,
     workload: Mapping[str, Any],
@@ -56,8 +57,9 @@ def device_clock_ms(
     unsafe: bool,
     environment: Mapping[str, str] | None = None,
     device: str = "cuda",
-) -> float:
-    """Milliseconds of one call of run() by the profiler's clock: the sum over its kernels, nothing else counted.
+) -> tuple[float, dict[str, int]]:
+    """Milliseconds of one call of run() by the profiler's clock, the sum over its kernels, nothing else counted; and
+    how often it launched which kernels.
 
     Arguments and errors as profile_candidate() has them; a call of which only a part was profiled is unavailable.
     """
@@ -66,7 +68,8 @@ def device_clock_ms(
     durations = [value(launch, metrics.DURATION) for launch in launches]
     if notes or None in durations:
         raise ProfileUnavailable("; ".join(notes) or "the profiler left out the duration of a kernel; try again")
-    return sum(duration for duration in durations if duration is not None) / 1e6
+    total_ns = sum(duration for duration in durations if duration is not None)
+    return total_ns / 1e6, dict(Counter(launch.name for launch in launches))
 
 
 class _Session:

@@ -96,8 +96,13 @@ def _launch(cells: dict[str, str]) -> Launch:
 
 
 def _function(name: str) -> str:
-    """A kernel's name without the types of its parameters."""
-    return name.partition("(")[0].strip() or name
+    """A kernel's name without the types of its parameters. Those of its template may hold brackets of their own."""
+    depth = 0
+    for place, (before, sign) in enumerate(zip(" " + name, name, strict=False)):
+        depth += (sign == "<") - (sign == ">" and before != "-")
+        if sign == "(" and depth == 0:
+            return name[:place].strip() or name
+    return name
 
 
 def _shape(text: str) -> tuple[int, ...]:

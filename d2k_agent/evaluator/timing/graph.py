@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,22 +11,7 @@ from typing import Any
 import torch
 
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
-from d2k_agent.evaluator.devices import driver
-
-_KERNEL_NODE = 0
-
-
-class _KernelNodeParams(ctypes.Structure):
-    """CUDA_KERNEL_NODE_PARAMS_v2."""
-
-    _fields_ = [
-        ("function", ctypes.c_void_p),
-        *((name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
-        ("parameters", ctypes.c_void_p),
-        ("extra", ctypes.c_void_p),
-        ("kernel", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-    ]
+from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 
 
 @dataclass(frozen=True)
@@ -71,22 +55,22 @@ class CallGraph:
         # Those of the round before live as well: calls rotate over allocations as over inputs.
         self._latest: dict[int, tuple[torch.Tensor, ...]] = {}
         self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
-        one = _graph()
+        one = graph_to_read()
         with torch.cuda.graph(one):
             outputs_of(run(*sets[0].arguments))
-        self._graph = _graph()
+        self._graph = graph_to_read()
         with torch.cuda.graph(self._graph):
             for number in range(calls):
                 index = number % len(sets)
                 self._latest[index] = outputs_of(run(*sets[index].arguments))
                 if number // len(sets) == keep:
                     self.outputs[index] = self._latest[index]
-        of_one, of_all = kernel_names(one), kernel_names(self._graph)
+        of_one, of_all = kernel_nodes(one), kernel_nodes(self._graph)
         self.kernels = Kernels(
             single=len(of_one),
             captured=len(of_all),
             repeated=Counter(of_all) == Counter(of_one * calls),
-            digest=hashlib.sha256("\n".join(sorted(of_one)).encode()).hexdigest(),
+            digest=hashlib.sha256("\n".join(sorted(map(str, of_one))).encode()).hexdigest(),
         )
         self._graph.instantiate()
 
@@ -112,37 +96,3 @@ class RepeatedCalls:
             outputs = outputs_of(self._run(*self._sets[index].arguments))
             if number // len(self._sets) == self._keep:
                 self.outputs[index] = outputs
-
-
-def kernel_names(graph: torch.cuda.CUDAGraph) -> list[str]:
-    """The kernels of a captured graph, one a launch, in no order: name, grid, block, bytes of shared memory."""
-    handle = ctypes.c_void_p(graph.raw_cuda_graph())
-    count = ctypes.c_size_t()
-    driver.call("cuGraphGetNodes", handle, None, ctypes.byref(count))
-    nodes = (ctypes.c_void_p * count.value)()
-    if count.value:
-        driver.call("cuGraphGetNodes", handle, nodes, ctypes.byref(count))
-    names = []
-    for node in map(int, nodes):
-        kind = ctypes.c_int()
-        driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-        if kind.value == _KERNEL_NODE:
-            names.append(_name_of(node))
-    return names
-
-
-def _name_of(node: int) -> str:
-    parameters = _KernelNodeParams()
-    driver.call("cuGraphKernelNodeGetParams_v2", ctypes.c_void_p(node), ctypes.byref(parameters))
-    name = ctypes.c_char_p()
-    if parameters.function:
-        driver.call("cuFuncGetName", ctypes.byref(name), ctypes.c_void_p(parameters.function))
-    else:
-        driver.call("cuKernelGetName", ctypes.byref(name), ctypes.c_void_p(parameters.kernel))
-    shape = [getattr(parameters, field) for field in ("gx", "gy", "gz", "bx", "by", "bz", "shared")]
-    return f"{(name.value or b'').decode('utf-8', 'replace')} {shape}"
-
-
-def _graph() -> torch.cuda.CUDAGraph:
-    """A graph that can be looked into: torch keeps the captured one beside the one it runs."""
-    return torch.cuda.CUDAGraph(keep_graph=True)

@@ -21,7 +21,9 @@ from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
+from d2k_agent.evaluator.evidence import Observed, own_launches
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.process import CandidateProcess, decode
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
@@ -146,9 +148,9 @@ class WorkloadTimer:
         self._calls.warm_up(self._device, self._label, self._sets[0])
         self.seconds["tuning"] = self._calls.tuning_s
         if checked:
+            assert expected is not None
             self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
 
-            assert expected is not None
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
         self._loads.clear()
@@ -167,7 +169,7 @@ class WorkloadTimer:
         mean_ms = sum(segment.claim_ms for segment in segments) / calls
         suspicions |= wall_suspicion(segments, self._policy.wall)
         audit_ms = None
-        if audited:
+        if audited and not suspicions:  # how long an audited step takes is reckoned from the claim
             self._progress(f"auditing {self._label}")
             audit_ms, suspicious = self._audited(mean_ms)
             suspicions |= suspicious
@@ -185,6 +187,16 @@ class WorkloadTimer:
             power_w=_median([load.power_w for load in self._loads]),
         )
         return Timed(measurement, self.checks, suspicions, (max(each) - min(each)) / statistics.median(each))
+
+    def observe(self, own: frozenset[str]) -> dict[str, int] | None:
+        """Launches of its `own` kernels in one more call, which is not timed; None where they cannot be read.
+
+        Raises CandidateFault where anything else computes.
+        """
+        observed = Observed.read(self._ask({"do": "observe"}, b"A"))
+        if observed.foreign:
+            raise broken_rule(observed.foreign)
+        return None if observed.kernels is None else own_launches(observed.kernels, own, self._label)
 
     @property
     def _label(self) -> str:
@@ -215,6 +227,8 @@ class WorkloadTimer:
         Then outputs stay as well: all is as in a batch, where nothing changes between two calls on a set. The state of
         all sets is as it was before any call.
         """
+        for lent in self._sets:
+            lent.restore()
         for index in chosen:
             self._sets[index].refresh(self._draw() if anew else self._sets[index].arguments)
         if anew:
@@ -227,8 +241,6 @@ class WorkloadTimer:
 
     def _batch(self, seconds: float) -> Segment:
         self._page[STOP] = 0
-        for lent in self._sets:
-            lent.restore()
         self._device.settle()
         began = time.perf_counter()
         self._process.order({"do": "batch"})

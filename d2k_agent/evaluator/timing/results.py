@@ -22,6 +22,7 @@ def results_of(outcome: Outcome) -> list[WorkloadResult]:
                 rel_norm=worst_norm(checks),
                 measurement=measurement,
                 baseline=outcome.baseline.get(label),
+                kernels=outcome.kernels.get(label),
             )
         )
     return results

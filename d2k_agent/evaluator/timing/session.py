@@ -15,6 +15,7 @@ from typing import Any, Self
 from d2k_agent.contract import MOST_DRIFT, Check, Limits, Measurement, VerdictStatus, Violation
 from d2k_agent.evaluator.checks.calls import lacks_memory
 from d2k_agent.evaluator.devices import Device
+from d2k_agent.evaluator.evidence import libraries_allowed
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.task import LoadedTask, derive
@@ -29,7 +30,8 @@ class Outcome:
     """What timing one candidate came to, per workload label.
 
     `failed` is the label of the workload that failed with `checks` of it wrong, or that was `noisy`; nothing is
-    measured then. `seconds` are those spent on first calls ("tuning") and on timed ones, the baseline's included.
+    measured then. `kernels` are the launches of one call (None: not read), `seconds` those spent on first calls
+    ("tuning") and on timed ones, the baseline's included.
     """
 
     measured: dict[str, Measurement] = field(default_factory=dict)
@@ -40,6 +42,7 @@ class Outcome:
     drift: float | None = None
     notes: list[str] = field(default_factory=list)
     peak_memory_bytes: int | None = None
+    kernels: dict[str, dict[str, int] | None] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -66,7 +69,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is timed with what. `seed` and `trusted` are the job's own; `progress` is told what is being done."""
+    """What is timed with what. `seed` and `trusted` are the job's own; `progress` is told what is being done.
+
+    `own` are the names of the candidate's kernels.
+    """
 
     task: LoadedTask
     device: Device
@@ -75,6 +81,7 @@ class Setting:
     limits: Limits
     progress: Callable[[str], None]
     trusted: bool = False
+    own: frozenset[str] = frozenset()
 
     def timer(self, process: CandidateProcess, workload: dict[str, Any], purpose: str, trusted: bool) -> WorkloadTimer:
         """A timer of one workload with draws of its own."""
@@ -158,7 +165,7 @@ class Running:
     """The candidate's process, loaded when it is first asked for. A context manager, which ends it.
 
     Only one is there at a time: what ends one ends all that it left behind. `served` holds the labels of what the one
-    that is there was called with.
+    that is there was called with, `libraries` the names of those that any of them loaded.
     """
 
     def __init__(self, start: Start) -> None:
@@ -166,6 +173,7 @@ class Running:
         self._held = ExitStack()
         self._process: CandidateProcess | None = None
         self.served: set[str] = set()
+        self.libraries: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -189,6 +197,11 @@ class Running:
         """End the process; the next one asked for is fresh."""
         self._process, self.served = None, set()
         self._held.close()
+
+    def look(self) -> None:
+        """Note the libraries that the process has loaded. Raises CandidateFault where one of them computes."""
+        if self._process is not None:
+            self.libraries |= libraries_allowed(self._process.libraries(), self._process.scratch)
 
     def serves_others(self, label: str) -> bool:
         """Note that the process is called with that workload next; True where it was with others before.
@@ -282,6 +295,9 @@ class Comparison:
                 timed = timer.measure()
                 if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
                     timed = timer.measure()
+                if not (self._setting.trusted or timed.suspicions):
+                    outcome.kernels[label] = timer.observe(self._setting.own)
+                    self._running.look()
             except WrongAnswer as wrong:
                 timed, lacking = None, lacks_memory(wrong.checks)
             except CandidateFault as fault:
@@ -293,6 +309,8 @@ class Comparison:
             self._running.end()
             outcome.notes.append(f"{label} was timed in a fresh process: one that served other workloads lacked memory")
             return self._attempt(workload, outcome, f"{purpose} alone")
+        if timed is not None and outcome.kernels.get(label, {}) is None:
+            self._running.end()  # a capture that failed may have left anything
         outcome.checks.setdefault(label, []).extend(timer.checks)
         peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
         outcome.peak_memory_bytes = max(peaks, default=None)

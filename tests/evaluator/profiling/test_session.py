@@ -14,7 +14,7 @@ import pytest
 from d2k_agent.contract import Profile, VerdictStatus
 from d2k_agent.contract.archive import own_archive, program, sized
 from d2k_agent.evaluator.faults import CandidateFault
-from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock_ms, profile_candidate
+from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.metrics import TENSOR
 from d2k_agent.isolation import descendants
 from tests.evaluator.profiling.fakes import CASES, GENERATOR, WORKLOAD, environment, runs_target, table
@@ -87,9 +87,9 @@ def _later(text: str) -> str:
 
 FROM_ARCHIVE = """
 import json
-from d2k_agent.evaluator.profiling import device_clock_ms
+from d2k_agent.evaluator.profiling import device_clock
 given = json.loads(take(int.from_bytes(take(8), "little")))
-print(device_clock_ms(given.pop("source"), given.pop("generator"), given.pop("workload"), **given))
+print(device_clock(given.pop("source"), given.pop("generator"), given.pop("workload"), **given)[0])
 """
 
 
@@ -193,5 +193,6 @@ def test_on_a_gpu_the_kernel_is_profiled_and_its_clock_agrees(tmp_path: Path) ->
     assert (kernel.name, kernel.launches) == ("_scale", 1)
     assert kernel.dram_percent is not None and kernel.dram_percent > 20
     assert kernel.occupancy_limiter and kernel.main_stall
-    clock = device_clock_ms(SCALING, generator, workload, **given)
+    clock, kernels = device_clock(SCALING, generator, workload, **given)
     assert clock == pytest.approx(profile.duration_us / 1e3, rel=0.3)
+    assert kernels == {"_scale": 1}

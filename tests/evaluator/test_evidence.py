@@ -1,0 +1,114 @@
+"""What ran for a candidate: which kernels are its own or glue, which libraries it may load, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.evaluator.evidence import Observed, libraries_allowed, own_kernels, own_launches, same_launches
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.profiling.table import read_launches
+from d2k_agent.isolation import libraries_of
+from tests.evaluator.scaling import HONEST
+
+FILL = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"
+COPY = (
+    "void at::native::elementwise_kernel<(int)128, (int)4, "
+    "void at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::"
+    "[lambda() (instance 3)]>>"
+)
+
+
+def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None:
+    tuned = HONEST.replace("@triton.jit", "@triton.autotune(configs=[triton.Config({})], key=['n'])\n@triton.jit")
+    assert own_kernels(HONEST, None) == own_kernels(tuned, None) == {"_scale"}
+
+
+def test_own_kernels_and_glue_may_run() -> None:
+    assert own_launches({"_scale": 2, FILL: 1, COPY: 3}, frozenset({"_scale"}), "w") == {"_scale": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("nvjet_hsh_128x128_64x4_2x1_v_bz_TNT", "a library for matrix products"),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_nt_n_tilesize64x64x64", "a library for matrix products"),
+        ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_10MulFunctorIfEE", "PyTorch"),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", "PyTorch"),
+        ("secret_0b1101", "none of its @triton.jit functions"),
+    ],
+)
+def test_any_other_kernel_is_a_violation_that_repeats_no_name_of_the_candidates(name: str, owner: str) -> None:
+    with pytest.raises(CandidateFault) as caught:
+        own_launches({"_scale": 1, name: 1}, frozenset({"_scale"}), "w")
+    (violation,) = caught.value.violations
+    assert violation.check == "runtime.kernels"
+    assert owner in violation.message
+    assert name not in violation.message
+
+
+def test_the_profiler_must_see_what_the_capture_saw() -> None:
+    same_launches({"a": 2}, {"a": 2}, "w")
+    same_launches(None, {"a": 1}, "w")
+    with pytest.raises(CandidateFault, match="a x1 on w by the profiler, and a x2, b x1 when"):
+        same_launches({"a": 2, "b": 1}, {"a": 1}, "w")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"[]", b'{"kernels": [], "foreign": ""}', b'{"kernels": {"a": "x"}, "foreign": ""}', b'{"kernels": null}'],
+)
+def test_an_answer_out_of_protocol_is_the_candidates_fault(payload: bytes) -> None:
+    with pytest.raises(CandidateFault, match="out of protocol"):
+        Observed.read(payload)
+
+
+def test_an_answer_is_read() -> None:
+    told = {"kernels": {"_scale": 2}, "foreign": "mul"}
+    assert Observed.read(json.dumps(told).encode()) == Observed({"_scale": 2}, "mul")
+
+
+def test_a_kernels_name_keeps_its_template_and_loses_its_parameters() -> None:
+    text = f'"ID","Kernel Name","a__b"\n"0","{COPY}(int, T3)","1"\n"1","mm","1"\n"2","_scale(float*, int)","1"\n'
+    assert [launch.name for launch in read_launches(text)] == [COPY, "mm", "_scale"]
+
+
+def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
+    mapped = [
+        "/scratch/triton/AB/__triton_launcher.cpython-312-x86_64-linux-gnu.so",
+        "/scratch/triton/CD/cuda_utils.cpython-312-x86_64-linux-gnu.so",
+        "/usr/lib/libcuda.so.580.159",
+        "/usr/lib/python3/lib-dynload/_json.so",
+    ]
+    assert len(libraries_allowed(mapped, "/scratch")) == 4
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/usr/lib/libcublasLt.so.13", "libcublasLt.so.13"),
+        ("/opt/lib/libcudnn_graph.so.9", "libcudnn_graph.so.9"),
+        ("/scratch/fast.so", "a library of its own making"),
+        ("/scratch/triton/AB/fast.so", "a library of its own making"),
+    ],
+)
+def test_libraries_that_compute_may_not(path: str, told: str) -> None:
+    with pytest.raises(CandidateFault, match=told) as caught:
+        libraries_allowed([path], "/scratch")
+    assert caught.value.violations[0].check == "runtime.libraries"
+    assert "fast" not in str(caught.value)
+
+
+def test_mapped_libraries_are_read_from_outside(tmp_path: Path) -> None:
+    before = libraries_of(os.getpid())
+    assert before is not None and any("torch" in path for path in before)
+    library = tmp_path / "libof its own.so.1"
+    library.write_bytes(b"\0" * 4096)
+    with library.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+        now = libraries_of(os.getpid())
+    assert now is not None and now - before == {str(library)}
+    assert libraries_of(2**22 + 1) is None
