@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -44,8 +45,18 @@ _ENVIRONMENT = {
 }
 _SAME_PRICE = 1e-9
 """Relative: litellm adds up in binary fractions."""
-_BODY: ContextVar[dict[str, Any] | None] = ContextVar("body", default=None)
-"""Where the body of the request that is being made goes, once it leaves."""
+
+
+@dataclass
+class _Exchange:
+    """What really went over the wire: the body of a request, and the text of the answer (empty for a stream)."""
+
+    body: dict[str, Any] = field(default_factory=dict)
+    answer: str = ""
+
+
+_EXCHANGE: ContextVar[_Exchange | None] = ContextVar("exchange", default=None)
+"""That of the request that is being made."""
 
 
 class LiteLLMModel:
@@ -91,17 +102,17 @@ class LiteLLMModel:
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""
-        began, sent = self._clock(), dict[str, Any]()
+        began, exchange = self._clock(), _Exchange()
         request = self._request(messages, tools)
         answer = ask_with_retry(
-            lambda: self._ask(request, sent), self._judge, self._policy, self._wait, self._jitter, self._notice
+            lambda: self._ask(request, exchange), self._judge, self._policy, self._wait, self._jitter, self._notice
         )
-        self._watch(sent)
+        self._watch(exchange.body)
         choice = answer.value.choices[0] if answer.value.choices else None
-        message, usage = _whole_message(choice), self._usage(answer.value)
+        message, usage = _whole_message(choice), self._usage(answer.value, exchange.answer)
         if self._quirks.calls != NATIVE:
             message = json_actions.with_calls(message, replies_so_far(messages) + 1)
-        parameters = self._parameters(sent)
+        parameters = self._parameters(exchange.body)
         return ModelReply(
             message=message,
             finish_reason=choice and choice.finish_reason,
@@ -119,14 +130,14 @@ class LiteLLMModel:
         base = self._options.api_base
         return None if not base else served_context_tokens(base, self._bare, self._api_key)
 
-    def _ask(self, request: Mapping[str, Any], sent: dict[str, Any]) -> Any:
-        """One attempt. `sent` is filled with the body that really leaves, once it does."""
-        token = _BODY.set(sent)
+    def _ask(self, request: Mapping[str, Any], exchange: _Exchange) -> Any:
+        """One attempt. `exchange` is filled with what goes over the wire, once it does."""
+        token = _EXCHANGE.set(exchange)
         try:
             answer = self._litellm.completion(**request)
             return whole_reply(answer, self._litellm.stream_chunk_builder) if self._quirks.stream else answer
         finally:
-            _BODY.reset(token)
+            _EXCHANGE.reset(token)
 
     def _tell_dropped(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         told = not_as_wished(self._wishes(), parameters)
@@ -170,6 +181,7 @@ class LiteLLMModel:
             "max_retries": 0,
             "api_key": self._api_key,
             "api_base": self._options.api_base,
+            "logger_fn": _note,
             **copy.deepcopy(quirks.send),
             **wishes,
         }
@@ -189,7 +201,9 @@ class LiteLLMModel:
             request["cache_control_injection_points"] = [{"location": "message", "index": at} for at in points]
         return request
 
-    def _usage(self, response: Any) -> Usage:
+    def _usage(self, response: Any, answer: str) -> Usage:
+        if not self._quirks.stream and any(f'"{name}"' not in answer for name in self._quirks.counts):
+            return Usage.unknown()
         report = getattr(response, "usage", None)
         report = report.model_dump() if report is not None else {}
         if not self._quirks.counts_reasoning:
@@ -275,14 +289,18 @@ def _whole_message(choice: Any) -> Message:
     return {"role": "assistant", "content": "", **said}
 
 
-def _note_body(details: Mapping[str, Any]) -> None:
-    """Called by litellm with every request that leaves, in the thread that asked for it."""
-    noted, body = _BODY.get(), (details.get("additional_args") or {}).get("complete_input_dict")
+def _note(details: Mapping[str, Any]) -> None:
+    """Called by litellm for every request that leaves and every answer, in the thread that asked for it."""
+    exchange, body = _EXCHANGE.get(), (details.get("additional_args") or {}).get("complete_input_dict")
+    if exchange is None:
+        return
     if isinstance(body, (str, bytes)):
         body = json.loads(body)
-    if noted is not None and isinstance(body, Mapping):
-        noted.clear()
-        noted.update(body)
+    if isinstance(body, Mapping):
+        exchange.body = dict(body)
+    answer = details.get("original_response")
+    if isinstance(answer, str):
+        exchange.answer = answer
 
 
 @cache
@@ -293,6 +311,6 @@ def load() -> Any:
 
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
-    litellm.input_callback = [_note_body]
+    litellm.input_callback = [_note]
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm

@@ -36,7 +36,8 @@ class Quirks:
     `calls`: tools are called natively, or by JSON actions, in a form that the provider enforces (json_schema) or that
     nobody does (json_text). `stream`: answers are asked for in pieces. `leave_out` names options of ours that are never
     sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are marked.
-    `counts_reasoning`: what is reported of it was counted. `context_tokens` is the context window, None where only the
+    `counts_reasoning`: what is reported of it was counted. `counts` names fields that an answer in one piece must have:
+    without them its usage is an estimate of LiteLLM's. `context_tokens` is the context window, None where only the
     provider's list knows. `rows` names the rows that were found.
 
     Raises UsageError for a value that no row can have.
@@ -48,6 +49,7 @@ class Quirks:
     send: dict[str, Any] = field(default_factory=dict)
     cache_marks: bool = False
     counts_reasoning: bool = True
+    counts: tuple[str, ...] = ()
     context_tokens: int | None = None
     rows: tuple[str, ...] = ()
 
@@ -106,6 +108,7 @@ _TYPES: dict[str, type] = {
     "send": dict,
     "cache_marks": bool,
     "counts_reasoning": bool,
+    "counts": list,
     "context_tokens": int,
 }
 _WORDS = {str: "a string", bool: "true or false", list: "a list of strings", dict: "a table", int: "a whole number"}
