@@ -1,11 +1,13 @@
 """What a task's reference, baseline and expert take on the GPU that is here, and how well that is measured.
 
     python benchmarks/gpu/tasks.py muon [--repeats 10] [--json FILE] [--write]
+    python benchmarks/gpu/tasks.py muon --only-spread short,long --repeats 20
 
 One evaluator, one session, the shipped timing policies. First the three sources on every registered workload, with all
 clocks; the expert is measured A B B A with the baseline. Then the spread: the same source in fresh candidate processes,
-as a user's submissions would be, for a kernel of a few microseconds and for the task's first workload. `overhead` is
-what a submission takes beyond compiling, tuning and timed calls, with the evaluator warm.
+as a user's submissions would be, for a call of a few microseconds (short), one of a few milliseconds (long) and the
+task's first workload (first). `overhead` is what a submission takes beyond compiling, tuning and timed calls, with the
+evaluator warm.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller. Each result is appended to FILE as it is measured,
 and what FILE holds already is not measured again. --write stores the latencies as hidden/baselines.json of the task.
@@ -20,7 +22,7 @@ import secrets
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
 from tests.evaluator import scaling
 
+SPREADS = ("short", "long", "first")
 NEVER = 1e9
 """A speedup that nothing beats: the source is measured once, without A B B A."""
 
@@ -108,15 +111,19 @@ def latencies(session: Session, task: Task) -> dict[str, dict[str, Any]]:
     }
 
 
-def spreads(session: Session, task: Task, repeats: int) -> dict[str, list[dict[str, Any]]]:
-    """Verdicts on the same source in fresh processes: a short kernel, and the task's first workload."""
-    short = scaling.task(n=1 << 20, mode="graph")
-    first = task.workloads[0].label
+def spreads(session: Session, task: Task, repeats: int, wanted: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Verdicts on the same source in fresh processes, by what was wanted: SPREADS."""
+    label = task.workloads[0].label
     quick, expert = _without_variations(task.bundle()), sources_of(task)["expert"]
-    found: dict[str, list[dict[str, Any]]] = {"short kernel": [], first: []}
+    makes: dict[str, Callable[[], EvaluatorJob]] = {
+        "short": lambda: job(scaling.task(n=1 << 20, mode="graph"), scaling.HONEST, None),
+        "long": lambda: job(scaling.task(n=1 << 30), scaling.TWICE, None),
+        "first": lambda: job(quick, expert, None, workloads=(label,)),
+    }
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in wanted}
     for number in range(repeats):
-        found["short kernel"].append(session.judge(f"short {number}", job(short, scaling.HONEST, None)))
-        found[first].append(session.judge(f"first {number}", job(quick, expert, None, workloads=(first,))))
+        for name in wanted:
+            found[name].append(session.judge(f"{name} {number}", makes[name]()))
     return found
 
 
@@ -227,7 +234,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", help="a slug")
     parser.add_argument("--repeats", type=int, default=10, help="fresh processes for the spread (0: leave it out)")
-    parser.add_argument("--only-spread", action="store_true", help="leave the three sources out")
+    parser.add_argument(
+        "--only-spread", nargs="?", const=",".join(SPREADS), help=f"leave the three sources out ({', '.join(SPREADS)})"
+    )
     parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
@@ -241,7 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
                 (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
         if options.repeats:
-            print("\n".join(spread_lines(spreads(session, task, options.repeats))))
+            wanted = (options.only_spread or ",".join(SPREADS)).split(",")
+            print("\n".join(spread_lines(spreads(session, task, options.repeats, wanted))))
     finally:
         session.close()
     return 0

@@ -28,6 +28,17 @@ def scaled(x, factor):
 
 """
 
+TWICE = (
+    KERNEL
+    + """
+def run(x, factor):
+    y = scaled(x, 1.0)
+    _scale[(triton.cdiv(y.numel(), 128),)](y, y, y.numel(), factor, BLOCK=128)
+    return y
+"""
+)
+"""Two launches over the same numbers."""
+
 HONEST = KERNEL + "def run(x, factor):\n    return scaled(x, factor)\n"
 
 _GET_INPUTS = """

@@ -1,0 +1,140 @@
+"""What the order of the checks saves: GPU seconds with tiers, and with every step for every submission.
+
+    python benchmarks/gpu/tiers.py [--json FILE]
+
+The submissions of the sample run of Muon, in their order, then cheats of tests/cheats whose trick needs a GPU, on the
+task of those tests (B 2, M 512, N 1376). With tiers: as `solve` submits them, static rules first, A B B A only for what
+beats the incumbent. Without: no static rules, A B B A for whatever is right. Both must rank the submissions alike.
+
+Needs one NVIDIA GPU, torch and triton; nothing of the controller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from d2k_agent.app.surroundings import here
+from d2k_agent.catalog import find_task
+from d2k_agent.contract import EvaluatorJob, JobKind, Verdict
+from d2k_agent.contract.wire import to_data
+from d2k_agent.launchers import ProcessLauncher
+from d2k_agent.reports.tables import table
+from tests.evaluator.corpus import CORPUS, LEFT_TO_GPU, REGISTERED, muon_small
+
+SAMPLE = Path(__file__).resolve().parents[2] / "traces" / "samples" / "muon"
+ON_THE_GPU = ("baseline", "correctness", "timing", "device clock")
+SLOW = {"V19_cpp_extension"}
+"""Left out: it compiles for half a minute on the host."""
+
+
+def submissions() -> Iterator[tuple[str, str]]:
+    """Names and sources: the sample's in the order in which they were submitted, then cheats."""
+    events = map(json.loads, (SAMPLE / "events.jsonl").read_text(encoding="utf-8").splitlines())
+    digests = [event["sha256"] for event in events if event["type"] == "verdict_reached"]
+    for number, digest in enumerate(dict.fromkeys(digests), 1):
+        yield f"sample {number}", (SAMPLE / "candidates" / f"{digest}.py").read_text(encoding="utf-8")
+    for cheat in CORPUS:
+        if cheat.name in LEFT_TO_GPU and cheat.name not in SLOW:
+            yield cheat.name, cheat.source
+
+
+def gpu_s(verdict: Verdict) -> float:
+    """Seconds of the steps that hold the GPU; the first job's wait for the baseline is nobody's."""
+    return sum(verdict.seconds.get(name, 0.0) for name in ON_THE_GPU if name != "baseline")
+
+
+def judged(launcher: ProcessLauncher, source: str, beat: float | None, tiers: bool) -> Verdict:
+    """The verdict on a source under a fresh seed."""
+    baseline = find_task("muon").guidance
+    assert baseline is not None
+    job = EvaluatorJob(
+        JobKind.EVALUATE,
+        muon_small(),
+        source,
+        secrets.token_hex(32),
+        None,
+        "cuda",
+        workloads=(REGISTERED,),
+        static_rules=tiers,
+        baseline=(baseline / "baseline.py").read_text(encoding="utf-8"),
+        beat=beat if tiers else None,
+    )
+    return launcher.launch(job)
+
+
+def protocol(launcher: ProcessLauncher, tiers: bool) -> list[tuple[str, Verdict]]:
+    """All verdicts, in the order of submission."""
+    best: float | None = None
+    verdicts = []
+    for name, source in submissions():
+        print(f"{name} {'with' if tiers else 'without'} tiers", file=sys.stderr, flush=True)
+        verdict = judged(launcher, source, best, tiers)
+        if verdict.geomean_speedup is not None:
+            best = max(best or 0.0, verdict.geomean_speedup)
+        verdicts.append((name, verdict))
+    return verdicts
+
+
+def ranking(verdicts: Sequence[tuple[str, Verdict]]) -> list[str]:
+    """The names of what may be selected, the fastest first."""
+    eligible = [(verdict.geomean_speedup or 0.0, name) for name, verdict in verdicts if verdict.eligible]
+    return [name for _, name in sorted(eligible, reverse=True)]
+
+
+def lines(with_tiers: list[tuple[str, Verdict]], without: list[tuple[str, Verdict]]) -> list[str]:
+    """The table, the totals, and whether both rank alike."""
+    rows = []
+    for (name, verdict), (_, full) in zip(with_tiers, without, strict=True):
+        speedups = [f"{item.geomean_speedup:.3f}" if item.geomean_speedup else "-" for item in (verdict, full)]
+        times = [f"{gpu_s(item):.1f}" for item in (verdict, full)]
+        rows.append((name, verdict.status, speedups[0], times[0], full.status, speedups[1], times[1]))
+    heads = ("submission", "with tiers", "speedup", "GPU s", "without", "speedup ", "GPU s ")
+    totals = [sum(gpu_s(verdict) for _, verdict in verdicts) for verdicts in (with_tiers, without)]
+    ranks = [ranking(verdicts) for verdicts in (with_tiers, without)]
+    environment = with_tiers[0][1].environment
+    versions = f"driver {environment.driver}, torch {environment.torch}, triton {environment.triton}"
+    same = "the same" if ranks[0] == ranks[1] else f"NOT the same: {', '.join(ranks[1])}"
+    return [
+        f"{environment.device_name}, {versions}",
+        "",
+        table(heads, rows, ("speedup", "GPU s", "speedup ", "GPU s ")),
+        "",
+        f"GPU seconds: {totals[0]:.0f} with tiers, {totals[1]:.0f} without, {1 - totals[0] / totals[1]:.0%} saved",
+        f"ranking: {', '.join(ranks[0])}; {same} without",
+        *[
+            f"{step}: {sum(verdict.seconds.get(step, 0.0) for _, verdict in with_tiers):.1f} s with tiers, "
+            f"{sum(verdict.seconds.get(step, 0.0) for _, verdict in without):.1f} s without"
+            for step in ("static", "compile", "correctness", "timing")
+        ],
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge, twice, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write all verdicts here")
+    options = parser.parse_args(arguments)
+    launcher = ProcessLauncher(here().evaluator_environment())
+    try:
+        with_tiers, without = protocol(launcher, tiers=True), protocol(launcher, tiers=False)
+    finally:
+        launcher.close()
+    print("\n".join(lines(with_tiers, without)))
+    if options.json is not None:
+        data = {
+            "with tiers": [{"name": name, "verdict": to_data(verdict)} for name, verdict in with_tiers],
+            "without": [{"name": name, "verdict": to_data(verdict)} for name, verdict in without],
+        }
+        options.json.write_text(json.dumps(data) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
