@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from d2k_agent.agent.cache_watch import CacheWatch
+from d2k_agent.agent.compaction import Answered, without
 from d2k_agent.agent.repeats import Told
 from d2k_agent.agent.replies import RequestedCall, requested_calls
 from d2k_agent.models import Message
+from d2k_agent.models.prefix import Prefix
 from d2k_agent.records import (
+    Compacted,
     Confirmation,
     ConfirmationMeasured,
     ConfirmationReached,
@@ -47,8 +51,10 @@ Progress = Callable[[Event], None]
 class Journal:
     """An index over a log, kept in step with it. Model calls are keyed by number, tool calls by turn and index.
 
-    `messages` only ever grows at its end: whoever gets it must not change it. `concluded` is what came of confirming
-    the selection that was made last, None while nothing has.
+    `messages` grows at its end, and else changes only where old results are shortened; whoever gets it must not change
+    it. `prefix` has its digests, `places` a name for each of its items (the tools first), `answers` the tool results
+    that stand whole in it. `concluded` is what came of confirming the selection that was made last, None while nothing
+    has.
     """
 
     def __init__(self, log: EventLog, progress: Progress) -> None:
@@ -56,6 +62,10 @@ class Journal:
         self.tools: list[dict[str, Any]] | None = None
         self.call_ids: set[str] = set()
         self.told = Told()
+        self.prefix = Prefix()
+        self.places: list[str] = []
+        self.answers: list[Answered] = []
+        self.cache = CacheWatch()
         self.refused: set[str] = set()
         self.finished: RunFinished | None = None
         self.selected: SelectionMade | None = None
@@ -143,15 +153,19 @@ class Journal:
         return next((item for item in found if (item.sha256, item.attempt) == (sha256, attempt)), None)
 
     def _take(self, event: Event) -> None:
-        self.messages.extend(message_of(event))
+        self._extend(event)
         match event:
             case ConversationStarted():
                 self.tools = event.tools
             case ModelCallStarted():
                 self._model_in_flight = event.call
+                self.cache.started(event)
             case ModelReplied():
                 self._replies[event.call], self._model_in_flight = event, None
                 self.call_ids.update(call["id"] for call in event.message.get("tool_calls", ()))
+                self.cache.answered(event)
+            case Compacted():
+                self._compact(event)
             case ModelCallInterrupted() | ModelCallFailed():
                 self._model_in_flight = None
             case Nudged():
@@ -173,6 +187,28 @@ class Journal:
             case _:
                 self._take_ending(event)
 
+    def _extend(self, event: Event) -> None:
+        """Add what the event says to the end of the conversation."""
+        if isinstance(event, ConversationStarted):
+            self.prefix.grow(event.tools)
+            self.places.append("the tools")
+        elif isinstance(event, ToolFinished):
+            self.answers.append(Answered(len(self.messages), event.turn, event.call_id, event.text))
+        for message in message_of(event):
+            self.messages.append(message)
+            self.prefix.grow(message)
+            self.places.append(_place(event))
+
+    def _compact(self, event: Compacted) -> None:
+        first = min(item.index for item in self.answers if item.call_id in event.results)
+        self.messages[first:] = [without(message, event.results) for message in self.messages[first:]]
+        self.prefix.cut(first + 1)  # the tools are the first item
+        for message in self.messages[first:]:
+            self.prefix.grow(message)
+        self.answers = [item for item in self.answers if item.call_id not in event.results]
+        self.told.forget(event.results)
+        self.cache.compacted(event, self.places[first + 1])
+
     def _take_ending(self, event: Event) -> None:
         match event:
             case SelectionMade():
@@ -187,3 +223,16 @@ class Journal:
                 self.finished = event
             case _:
                 pass
+
+
+def _place(event: Event) -> str:
+    """What an item of the conversation is, in words."""
+    match event:
+        case ModelReplied():
+            return f"reply {event.call}"
+        case ToolFinished():
+            return f"the answer to {event.name} in turn {event.turn}"
+        case Nudged():
+            return f"the nudge after reply {event.call}"
+        case _:
+            return "the opening"

@@ -57,7 +57,7 @@ def prepare(state: State, parts: Parts) -> Way:
         schemas = plain_json(parts.toolbox.schemas())
         files = [path.name for path in parts.run.workspace.iterdir() if not path.name.startswith(".")]
         names = [schema["function"]["name"] for schema in schemas]
-        messages = prompt.opening(files, names, brief=parts.brief, compacts=parts.compacts)
+        messages = prompt.opening(files, names, brief=parts.brief, compacts=parts.compactor is not None)
         parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
     return Way("call_model")
 
@@ -101,11 +101,33 @@ def _budget_spent(parts: Parts) -> StopReason | None:
 
 
 def _ask(parts: Parts, number: int, turn: int) -> None:
+    """Get one reply. Where the run shortens old results, it does so when that pays, and when they do not fit."""
+    journal, compactor = parts.journal, parts.compactor
+    planned = compactor.planned(journal.messages, journal.answers, number, turn) if compactor else None
+    if planned is not None:
+        journal.append(planned)
+    while True:
+        try:
+            _ask_once(parts, number, turn)
+        except ContextOverflow as overflow:
+            shorter = compactor.forced(journal.messages, journal.answers, number, turn) if compactor else None
+            if shorter is None:
+                raise
+            journal.append(_failed(number, overflow), shorter)
+        else:
+            return
+
+
+def _ask_once(parts: Parts, number: int, turn: int) -> None:
     journal = parts.journal
     before: list[Event] = [ModelCallInterrupted(call=number)] if journal.model_call_cut_off(number) else []
-    journal.append(*before, ModelCallStarted(call=number, turn=turn), durable=False)
+    items = len(journal.prefix)
+    start = ModelCallStarted(call=number, turn=turn, items=items, prefix_sha256=journal.prefix.digest(items))
+    journal.append(*before, start, durable=False)
     reply = parts.model.complete(tuple(journal.messages), tuple(journal.tools or ()))
-    journal.append(_replied(reply, number, turn, journal.call_ids))
+    replied = _replied(reply, number, turn, journal.call_ids)
+    checked = journal.cache.check(replied, journal.prefix, journal.places)
+    journal.append(replied, *([] if checked is None else [checked]))
 
 
 def _failed(number: int, error: D2KError) -> ModelCallFailed:
@@ -129,6 +151,7 @@ def _replied(reply: ModelReply, number: int, turn: int, taken: set[str]) -> Mode
         unknown_attempts=reply.unknown_attempts,
         repairs=tuple(repaired.repairs),
         refused=repaired.refused,
+        cache=reply.cache,
     )
 
 

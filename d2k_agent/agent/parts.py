@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.journal import Journal
 from d2k_agent.contract import Verdict
 from d2k_agent.models import Model
@@ -37,8 +38,8 @@ Confirm = Callable[[str], Verdict]
 class Parts:
     """One driven run. `budget_usd` is what its replies may cost (None: no limit), `node` the node at work.
 
-    `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compacts`: old answers
-    are shortened where that pays.
+    `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compactor`: what
+    shortens old answers, None where they stay whole.
     """
 
     run: RunFolder
@@ -50,7 +51,7 @@ class Parts:
     confirm: Confirm | None
     budget_usd: float | None = None
     brief: bool = False
-    compacts: bool = False
+    compactor: Compactor | None = None
     node: str = "prepare"
 
 

@@ -17,6 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langsmith import tracing_context
 
+from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.graph import build_graph
 from d2k_agent.agent.journal import Journal, Progress
 from d2k_agent.agent.parts import Confirm, Parts, Tools
@@ -65,7 +66,7 @@ def run_agent(
             confirm,
             config.budget_usd,
             brief=config.wording == "brief",
-            compacts=config.protocol == "efficient",
+            compactor=Compactor(record.price, config.turns) if config.protocol == "efficient" else None,
         )
         with _giving_up_recorded(parts, progress):
             finished = journal.finished or _drive(parts)

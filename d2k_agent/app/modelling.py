@@ -225,10 +225,12 @@ def open_model(
     price: PriceRow | None,
     quirks: Quirks | None,
     notice: Callable[[str], None],
+    gaps_s: Sequence[float] = (),
 ) -> Model:
     """The model of a run, asked as `quirks` say (None: as the table that ships does).
 
     `notice` is given a line before each wait for a provider, and for an option that is not sent as it was given.
+    `gaps_s` are the seconds between the requests that were made before a resume.
 
     Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
     """
@@ -242,7 +244,13 @@ def open_model(
     from d2k_agent.models.litellm_client import LiteLLMModel
 
     return LiteLLMModel(
-        config.model, config.model_options, around.provider_keys(), price=price, quirks=quirks, notice=notice
+        config.model,
+        config.model_options,
+        around.provider_keys(),
+        price=price,
+        quirks=quirks,
+        gaps_s=gaps_s,
+        notice=notice,
     )
 
 

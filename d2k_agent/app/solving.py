@@ -115,7 +115,7 @@ def resume(
     Raises UsageError for one that is over, that is being driven, or whose circumstances have changed.
     """
     require_linux(platform.system())
-    from d2k_agent.records import read_trace
+    from d2k_agent.records import read_trace, request_gaps_s
 
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
@@ -139,7 +139,8 @@ def resume(
     isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
     kept = kept_model(config, run.path)
-    model = open_model(around, config, kept, trace.run.price, trace.run.quirks, watcher.note)
+    gaps_s = request_gaps_s(trace.events)
+    model = open_model(around, config, kept, trace.run.price, trace.run.quirks, watcher.note, gaps_s)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)

@@ -26,16 +26,17 @@ from typing import Any
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
 from d2k_agent.models import json_actions
-from d2k_agent.models.caching import cache_points
+from d2k_agent.models.caching import CachePlanner, rules_of
 from d2k_agent.models.faults import Judge, Mask
 from d2k_agent.models.parameters import not_as_wished, parameters_of
 from d2k_agent.models.price_lists import ModelNames, PriceFile, map_row, snapshot_row
 from d2k_agent.models.prices import PriceRow, cost_usd
-from d2k_agent.models.protocol import Message, ModelReply, replies_so_far
+from d2k_agent.models.protocol import CachePlan, Message, ModelReply, replies_so_far
 from d2k_agent.models.quirks import JSON_SCHEMA, NATIVE, OPTIONS, Quirks, QuirksFile, find_quirks
 from d2k_agent.models.retry import RetryPolicy, ask_with_retry
 from d2k_agent.models.served import served_context_tokens
 from d2k_agent.models.streaming import whole_reply
+from d2k_agent.models.ttl import ONE_HOUR_S
 from d2k_agent.models.usage import Usage, usage_from_report
 
 _ENVIRONMENT = {
@@ -65,6 +66,7 @@ class LiteLLMModel:
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait,
     `watch` the body of each request that was answered, as it left.
+    `gaps_s` are the seconds between requests of the conversation that earlier processes made.
     Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown. `quirks` are what the
     table that ships says, unless others are given.
     Raises UsageError when the name is no model's or a key is missing.
@@ -78,6 +80,7 @@ class LiteLLMModel:
         *,
         price: PriceRow | None = None,
         quirks: Quirks | None = None,
+        gaps_s: Sequence[float] = (),
         policy: RetryPolicy | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -97,19 +100,25 @@ class LiteLLMModel:
         names = _names_of(self._litellm, name)
         self._provider, self._bare = names.provider or "", names.bare
         self._quirks = quirks or find_quirks(names)
+        rules = rules_of(self._provider, marks=self._quirks.cache_marks, own_server=bool(self._options.api_base))
+        self._planner = CachePlanner(rules, price.rates if price else None, gaps_s)
         self._api_key, key_names = self._find_key(keys or {})
         self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""
         began, exchange = self._clock(), _Exchange()
-        request = self._request(messages, tools)
+        plan = self._planner.plan(messages, began)
+        if plan.why and plan.gap_s is not None:
+            self._notice(f"{self.name}: cache entries live {plan.why}")
+        request = self._request(messages, tools, plan)
         answer = ask_with_retry(
             lambda: self._ask(request, exchange), self._judge, self._policy, self._wait, self._jitter, self._notice
         )
         self._watch(exchange.body)
         choice = answer.value.choices[0] if answer.value.choices else None
         message, usage = _whole_message(choice), self._usage(answer.value, exchange.answer)
+        self._planner.note(usage)
         if self._quirks.calls != NATIVE:
             message = json_actions.with_calls(message, replies_so_far(messages) + 1)
         parameters = self._parameters(exchange.body)
@@ -123,6 +132,7 @@ class LiteLLMModel:
             seconds=self._clock() - began,
             attempts=answer.attempts,
             unknown_attempts=answer.unknown_attempts,
+            cache=plan,
         )
 
     def served_context_tokens(self) -> int | None:
@@ -170,7 +180,7 @@ class LiteLLMModel:
         given = {name: getattr(self._options, name) for name in OPTIONS}
         return {name: value for name, value in given.items() if value is not None}
 
-    def _request(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _request(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], plan: CachePlan) -> dict[str, Any]:
         """Arguments of the call."""
         quirks = self._quirks
         wishes = {name: value for name, value in self._wishes().items() if name not in quirks.leave_out}
@@ -196,9 +206,10 @@ class LiteLLMModel:
         if self._options.api_base:
             # The server's owner knows better than a table.
             request["allowed_openai_params"] = [*wishes, *quirks.send, *{"response_format"} & request.keys()]
-        if quirks.cache_marks:
-            points = cache_points(messages)
-            request["cache_control_injection_points"] = [{"location": "message", "index": at} for at in points]
+        if plan.points:
+            request["cache_control_injection_points"] = [
+                {"location": "message", "index": at, "control": _control(plan.ttl_s)} for at in plan.points
+            ]
         return request
 
     def _usage(self, response: Any, answer: str) -> Usage:
@@ -278,6 +289,11 @@ def _names_of(litellm: Any, name: str) -> ModelNames:
             "or openai/NAME with --api-base for a server of your own"
         ) from None
     return ModelNames(name, str(provider), str(bare))
+
+
+def _control(ttl_s: int) -> dict[str, str]:
+    """A mark; five minutes are what an entry lives when nothing is said."""
+    return {"type": "ephemeral", "ttl": "1h"} if ttl_s >= ONE_HOUR_S else {"type": "ephemeral"}
 
 
 def _whole_message(choice: Any) -> Message:

@@ -4,6 +4,7 @@ Covers: the run's folder, its record, the append-only event log, and the reader 
 anything (agent) or printing anything (reports).
 """
 
+from d2k_agent.records.caches import CacheRecord, Compaction, cache_record, request_gaps_s
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
 from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
 from d2k_agent.records.events import (
@@ -55,8 +56,10 @@ from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, Workl
 __all__ = [
     "FALLBACK_SCORE",
     "CacheChecked",
+    "CacheRecord",
     "Choice",
     "Compacted",
+    "Compaction",
     "Confirmation",
     "ConfirmationMeasured",
     "ConfirmationReached",
@@ -98,6 +101,7 @@ __all__ = [
     "VerdictRecord",
     "WorkloadTime",
     "WorkloadVerdict",
+    "cache_record",
     "confirmations",
     "cost_at",
     "curve",
@@ -108,6 +112,7 @@ __all__ = [
     "recorded_cost",
     "recorded_turns",
     "replayed",
+    "request_gaps_s",
     "submissions",
     "sum_usd",
     "total",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.contract.wording import counted
+from d2k_agent.reports.cache_text import check_text, compacted_text
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
@@ -62,7 +63,12 @@ def _text(event: Event) -> str:
         case "model_call_started":
             return f"turn {event.turn}: model call {event.call}"
         case "model_replied":
-            return _reply(event.turn, event.call, event.usage, event.seconds) + _message(event.message)
+            told = _reply(event.turn, event.call, event.usage, event.seconds) + _message(event.message)
+            return told + (_body(f"cache entries live {event.cache.why}") if event.cache and event.cache.why else "")
+        case "cache_checked":
+            return f"turn {event.turn}: {check_text(event)}"
+        case "compacted":
+            return f"turn {event.turn}: {compacted_text(event)}"
         case "model_call_failed":
             return f"model call {event.call} failed: {event.reason}"
         case "model_call_interrupted":

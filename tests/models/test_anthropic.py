@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from d2k_agent.agent.replies import repair
+from d2k_agent.config import ModelOptions
 from d2k_agent.models.caching import cache_points
+from d2k_agent.models.litellm_client import LiteLLMModel
+from tests.models.provider import KEY, serving
 
 Client = Callable[..., Any]
 
@@ -68,6 +71,37 @@ def test_breakpoints_stand_after_system_opening_and_the_last_request_and_at_the_
     assert marked(asked.provider.bodies[2]) == ["rules", "go", "text of toolu_2", "text of toolu_3"]
     for body in asked.provider.bodies:
         assert len(marked(body)) <= 4
+
+
+def lifetimes(body: dict[str, Any]) -> set[str]:
+    """How long the marked prefixes of a request are to live."""
+    blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
+    return {block["cache_control"].get("ttl", "5m") for block in blocks if "cache_control" in block}
+
+
+def test_after_slow_turns_entries_live_an_hour_and_the_arithmetic_is_told() -> None:
+    moments = iter([0.0, 1.0, 400.0, 401.0, 800.0, 801.0])
+    notices: list[str] = []
+    usage = {"input_tokens": 1, "cache_creation_input_tokens": 1_000, "cache_read_input_tokens": 50_000}
+    step = answer(use("toolu_1"))
+    step["body"]["usage"] = {**usage, "output_tokens": 5}
+    with serving([step]) as provider:
+        model = LiteLLMModel(
+            MODEL,
+            ModelOptions(api_base=provider.url),
+            {"ANTHROPIC_API_KEY": KEY},
+            clock=lambda: next(moments),
+            notice=notices.append,
+        )
+        start = [{"role": "system", "content": "rules"}, {"role": "user", "content": "go"}]
+        first = model.complete(start, [])
+        second = [*start, first.message, result("toolu_1")]
+        plans = [first.cache, *(model.complete(second, []).cache for _ in range(2))]
+    assert [lifetimes(body) for body in provider.bodies] == [{"5m"}, {"1h"}, {"1h"}]
+    assert [plan and plan.ttl_s for plan in plans] == [300, 3600, 3600]
+    assert plans[1] is not None and plans[1].gap_s == 400.0
+    (told,) = notices
+    assert told.endswith(plans[1].why) and "1 h: the last 1 gaps between requests have a median of 400 s" in told
 
 
 def test_the_conversation_is_not_changed_by_asking(client: Client) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
 from d2k_agent.records import (
+    CacheChecked,
+    Compacted,
     ConfirmationMeasured,
     ConfirmationReached,
     ConfirmationTook,
@@ -49,6 +51,14 @@ RARE: list[tuple[Event, str]] = [
     (RunInterrupted(node="evaluate", reason="Ctrl-C"), "interrupted in evaluate: Ctrl-C"),
     (ModelCallFailed(call=3, reason="no such model", may_be_billed=False), "model call 3 failed: no such model"),
     (ModelCallInterrupted(call=3), "model call 3 was interrupted"),
+    (
+        CacheChecked(call=3, turn=2, expected=9000, observed=0, why="the same beginning, but 412 s after"),
+        "turn 2: request 3 read 0 of 9,000 expected cached tokens: the same beginning, but 412 s after",
+    ),
+    (
+        Compacted(call=3, turn=2, results={}, saved_tokens=9, rewritten_tokens=3, why="4 results"),
+        "turn 2: before request 3 old results were shortened: 4 results",
+    ),
     (Nudged(call=3, text="go on"), "the reply asked for no tool"),
     (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
     (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),

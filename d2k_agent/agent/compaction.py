@@ -1,0 +1,135 @@
+"""Old tool results become a digest, many in one step: when that pays, and what it leaves.
+
+Covers: the decision, in tokens counted here, and the shortened results. Does not cover: recording it or changing the
+conversation (nodes, journal). Every shortening writes what stands behind it into the provider's cache anew, so results
+are not shortened one by one as they age, but rarely and together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from d2k_agent.models import Message, PriceRow
+from d2k_agent.models.tokens import count_message, count_tokens
+from d2k_agent.records import Compacted
+
+KEPT_TURNS = 8
+"""Results of the last turns stay whole: a model still works with them."""
+LEAST_SAVED_TOKENS = 4_000
+MARGIN = 2
+"""What is saved has to be worth so many times what writing the cache anew costs: nobody knows how long a run lasts."""
+MOST_CHARS = 160
+MARK = " [shortened]"
+_USUAL_WRITE, _USUAL_READ = Decimal("1.25"), Decimal("0.1")
+"""Times the price of uncached input, where the model's prices are not known."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A tool result that stands whole in the conversation: the message at `index` (from 0) answers a call of `turn`."""
+
+    index: int
+    turn: int
+    call_id: str
+    text: str
+
+
+class Compactor:
+    """Decides over one conversation. `price` is the model's row, None where none is known; `turns` the run's limit.
+
+    Counts of tokens are kept, since a conversation is looked at before every request.
+    """
+
+    def __init__(self, price: PriceRow | None, turns: int) -> None:
+        self._rates = None if price is None else price.rates
+        self._turns = turns
+        self._tokens: dict[str, tuple[int, int]] = {}
+        self._of_messages: dict[int, tuple[Message, int]] = {}
+
+    def planned(
+        self, messages: Sequence[Message], answers: Sequence[Answered], call: int, turn: int
+    ) -> Compacted | None:
+        """What to shorten before request `call` of turn `turn` (from 1), None where it does not pay."""
+        old = self._longer(answers, turn - KEPT_TURNS)
+        saved = self._saved(old)
+        if saved < LEAST_SAVED_TOKENS:
+            return None
+        rewritten = self._rewritten(messages, old)
+        # A run that took so many turns is expected to take as many more, within its limit.
+        horizon = min(turn - 1, self._turns - turn + 1)
+        write, read = self._prices()
+        gain, price = saved * read * horizon, rewritten * (write - read)
+        if gain < MARGIN * price:
+            return None
+        unit = "US$" if self._rates is not None else "millions of uncached tokens' worth"
+        why = (
+            f"{len(old)} results: {saved:,} tokens less in each of about {horizon} more requests save "
+            f"{saved:,} x {read} x {horizon} = {gain / 1_000_000:.4f} {unit}; {rewritten:,} tokens are written anew: "
+            f"{rewritten:,} x ({write} - {read}) = {price / 1_000_000:.4f}"
+        )
+        return self._compacted(old, saved, rewritten, why, call, turn)
+
+    def forced(
+        self, messages: Sequence[Message], answers: Sequence[Answered], call: int, turn: int
+    ) -> Compacted | None:
+        """What to shorten after request `call` did not fit into the context, None where nothing is left to shorten.
+
+        All but the last turn's results; where those are short already, the last turn's too.
+        """
+        old = self._longer(answers, turn - 1) or self._longer(answers, turn)
+        if not old:
+            return None
+        saved = self._saved(old)
+        why = f"{len(old)} results, {saved:,} tokens: the request did not fit into the model's context"
+        return self._compacted(old, saved, self._rewritten(messages, old), why, call, turn)
+
+    def _longer(self, answers: Sequence[Answered], before_turn: int) -> list[Answered]:
+        """The results of turns before `before_turn` that are longer than what would be left of them."""
+        return [item for item in answers if item.turn < before_turn and self._count(item)[0] > self._count(item)[1]]
+
+    def _count(self, item: Answered) -> tuple[int, int]:
+        """Tokens of a result whole and shortened."""
+        if item.call_id not in self._tokens:
+            self._tokens[item.call_id] = count_tokens(item.text), count_tokens(shortened(item.text))
+        return self._tokens[item.call_id]
+
+    def _saved(self, answers: Sequence[Answered]) -> int:
+        return sum(whole - left for whole, left in map(self._count, answers))
+
+    def _rewritten(self, messages: Sequence[Message], old: Sequence[Answered]) -> int:
+        """Tokens behind the first change, once it is made."""
+        first = min(item.index for item in old)
+        return sum(self._of_message(index, messages[index]) for index in range(first, len(messages))) - self._saved(old)
+
+    def _of_message(self, index: int, message: Message) -> int:
+        known = self._of_messages.get(index)
+        if known is None or known[0] is not message:
+            known = self._of_messages[index] = message, count_message(message)
+        return known[1]
+
+    def _prices(self) -> tuple[Decimal, Decimal]:
+        """What a million tokens cost that are not found in the cache, and that are."""
+        if self._rates is None:
+            return _USUAL_WRITE, _USUAL_READ
+        write = self._rates.cache_write or self._rates.uncached_input
+        return write, write if self._rates.cache_read is None else self._rates.cache_read
+
+    def _compacted(
+        self, old: Sequence[Answered], saved: int, rewritten: int, why: str, call: int, turn: int
+    ) -> Compacted:
+        results = {item.call_id: shortened(item.text) for item in old}
+        return Compacted(call=call, turn=turn, results=results, saved_tokens=saved, rewritten_tokens=rewritten, why=why)
+
+
+def shortened(text: str) -> str:
+    """A result's first line, which says how the call went; one that is no longer than that stays as it is."""
+    first = text.split("\n", 1)[0][:MOST_CHARS]
+    return first + MARK if len(first) + len(MARK) < len(text) else text
+
+
+def without(message: Message, results: Mapping[str, str]) -> Message:
+    """The message, a shortened result in place of a whole one."""
+    left = results.get(str(message.get("tool_call_id"))) if message.get("role") == "tool" else None
+    return message if left is None else {**message, "content": left}

@@ -1,0 +1,81 @@
+"""A run and its provider's cache: what was expected of it and read, and what shortening old results saved and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from d2k_agent.models import PriceRow
+from d2k_agent.records.events import CacheChecked, Compacted, Event, ModelCallStarted, ModelReplied, RunResumed
+
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """One step in which old results were shortened, and the number of `requests` that were answered since.
+
+    `saved_usd` is what the tokens that they did without would have cost as cached input, `rewritten_usd` what writing
+    the rest into the cache anew cost above reading it; None where the prices do not say.
+    """
+
+    event: Compacted
+    requests: int
+    saved_usd: Decimal | None
+    rewritten_usd: Decimal | None
+
+    @property
+    def saved_tokens(self) -> int:
+        """Input tokens that later requests did without."""
+        return self.event.saved_tokens * self.requests
+
+
+@dataclass(frozen=True)
+class CacheRecord:
+    """Sums over the requests that could be compared. `misses` read less than expected, for a reason that they say."""
+
+    requests: int
+    expected: int
+    observed: int
+    misses: tuple[CacheChecked, ...]
+    compactions: tuple[Compaction, ...]
+
+
+def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord:
+    """What `events` say of the cache; `price` is the row that the run recorded."""
+    events = list(events)
+    checks = [event for event in events if isinstance(event, CacheChecked)]
+    return CacheRecord(
+        requests=len(checks),
+        expected=sum(check.expected for check in checks),
+        observed=sum(check.observed for check in checks),
+        misses=tuple(check for check in checks if check.why is not None),
+        compactions=tuple(
+            _compaction(event, events[at:], price) for at, event in enumerate(events) if isinstance(event, Compacted)
+        ),
+    )
+
+
+def _compaction(event: Compacted, since: list[Event], price: PriceRow | None) -> Compaction:
+    requests = sum(isinstance(later, ModelReplied) for later in since)
+    read = None if price is None else price.rates.cache_read
+    if price is None or read is None:
+        return Compaction(event, requests, None, None)
+    write = price.rates.cache_write or price.rates.uncached_input
+    saved = event.saved_tokens * requests * read / _MILLION
+    return Compaction(event, requests, saved, event.rewritten_tokens * (write - read) / _MILLION)
+
+
+def request_gaps_s(events: Iterable[Event]) -> tuple[float, ...]:
+    """Seconds between one request and the next, in order. A gap in which the run was interrupted says nothing."""
+    gaps: list[float] = []
+    before: ModelCallStarted | None = None
+    for event in events:
+        if isinstance(event, RunResumed):
+            before = None
+        elif isinstance(event, ModelCallStarted):
+            if before is not None and before.time is not None and event.time is not None:
+                gaps.append((event.time - before.time).total_seconds())
+            before = event
+    return tuple(gaps)

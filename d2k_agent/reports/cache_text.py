@@ -1,0 +1,85 @@
+"""What a run read from its provider's cache, in words and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from d2k_agent.contract.wording import counted
+from d2k_agent.reports.tables import count
+
+if TYPE_CHECKING:
+    from d2k_agent.records import CacheChecked, CacheRecord, Compacted, Compaction
+
+MOST_MISSES = 8
+
+
+def check_text(event: CacheChecked) -> str:
+    """One request: what it read, what was expected, and why it read less."""
+    why = "" if event.why is None else f": {event.why}"
+    return f"request {event.call} read {count(event.observed)} of {count(event.expected)} expected cached tokens{why}"
+
+
+def compacted_text(event: Compacted) -> str:
+    """One step of shortening."""
+    return f"before request {event.call} old results were shortened: {event.why}"
+
+
+def cache_lines(record: CacheRecord) -> Iterator[str]:
+    """What to know of a run's cache, a sentence each; nothing where nobody counted."""
+    if record.requests:
+        requests = counted(record.requests, "request")
+        yield f"cache: {count(record.observed)} of {count(record.expected)} expected tokens were read in {requests}."
+    for miss in record.misses[:MOST_MISSES]:
+        yield f"turn {miss.turn}: {check_text(miss)}."
+    if len(record.misses) > MOST_MISSES:
+        yield f"{len(record.misses) - MOST_MISSES} more requests read less than expected; `trace show` says why."
+    yield from map(_compaction, record.compactions)
+
+
+def _compaction(item: Compaction) -> str:
+    event = item.event
+    return (
+        f"before request {event.call} {counted(len(event.results), 'old result')} were shortened: "
+        f"{counted(item.requests, 'request')} since did without {count(event.saved_tokens)} tokens each "
+        f"({_dollars(item.saved_usd)} as cached input), {count(event.rewritten_tokens)} tokens were written anew, once "
+        f"({_dollars(item.rewritten_usd)})."
+    )
+
+
+def cache_data(record: CacheRecord) -> dict[str, Any]:
+    """The same as an object. Dollars are null where no price is known."""
+    return {
+        "requests": record.requests,
+        "expected_tokens": record.expected,
+        "observed_tokens": record.observed,
+        "misses": [
+            {
+                "call": miss.call,
+                "turn": miss.turn,
+                "expected": miss.expected,
+                "observed": miss.observed,
+                "why": miss.why,
+            }
+            for miss in record.misses
+        ],
+        "compactions": [
+            {
+                "call": item.event.call,
+                "turn": item.event.turn,
+                "results": len(item.event.results),
+                "saved_tokens_a_request": item.event.saved_tokens,
+                "requests_since": item.requests,
+                "rewritten_tokens": item.event.rewritten_tokens,
+                "saved_usd": None if item.saved_usd is None else float(item.saved_usd),
+                "rewritten_usd": None if item.rewritten_usd is None else float(item.rewritten_usd),
+                "why": item.event.why,
+            }
+            for item in record.compactions
+        ],
+    }
+
+
+def _dollars(value: Decimal | None) -> str:
+    return "US$ unknown" if value is None else f"US${value:,.4f}"

@@ -1,0 +1,144 @@
+"""When shortening old results pays, what is left of them, and a conversation that does not fit any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.agent import StopReason
+from d2k_agent.agent.compaction import KEPT_TURNS, MARK, Answered, Compactor, shortened
+from d2k_agent.errors import ContextOverflow
+from d2k_agent.models import Message, ModelReply, PriceRow, Rates
+from d2k_agent.models.tokens import count_message
+from d2k_agent.records import Compacted, ModelCallFailed, ModelReplied, ToolFinished, read_trace
+from d2k_agent.toolbox import HostAnswer
+from tests.agent.scene import call, drive, new_run, reply, scripted, toolbox
+
+PRICE = PriceRow(
+    "anthropic/x",
+    "page",
+    None,
+    Rates(Decimal(5), Decimal(25), cache_write=Decimal("6.25"), cache_read=Decimal("0.5")),
+)
+
+
+def conversation(turns: int, words: int = 900) -> tuple[list[Message], list[Answered]]:
+    """One call a turn; its answer is a line and `words` numbers."""
+    messages: list[Message] = [{"role": "system", "content": "s"}, {"role": "user", "content": "go"}]
+    answers = []
+    for turn in range(1, turns + 1):
+        text = f"answer {turn}\n" + " ".join(str(turn * 1000 + word) for word in range(words))
+        messages.append({"role": "assistant", "content": "", "tool_calls": []})
+        answers.append(Answered(len(messages), turn, f"c{turn}", text))
+        messages.append({"role": "tool", "tool_call_id": f"c{turn}", "content": text})
+    return messages, answers
+
+
+def planned(turns: int, limit: int = 350, price: PriceRow | None = PRICE, words: int = 900) -> Compacted | None:
+    messages, answers = conversation(turns, words)
+    return Compactor(price, limit).planned(messages, answers, call=turns + 1, turn=turns + 1)
+
+
+def test_nothing_is_shortened_before_it_pays_and_the_first_time_it_does_many_are() -> None:
+    steps = [planned(turns) for turns in range(1, 40)]
+    first = next(index for index, step in enumerate(steps) if step is not None)
+    step = steps[first]
+    assert first > KEPT_TURNS and step is not None
+    assert set(step.results) == {f"c{turn}" for turn in range(1, first + 2 - KEPT_TURNS)}
+    assert all(steps[first:]), "what pays after fewer turns pays after more"
+
+
+def test_the_arithmetic_is_that_of_the_prices() -> None:
+    step = planned(40)
+    assert step is not None
+    gain, cost = step.saved_tokens * 0.5 * 40 / 1e6, step.rewritten_tokens * (6.25 - 0.5) / 1e6
+    assert gain >= 2 * cost
+    assert f"x 0.5 x 40 = {gain:.4f} US$" in step.why
+    assert f"{step.rewritten_tokens:,} x (6.25 - 0.5) = {cost:.4f}" in step.why
+
+
+def test_near_its_last_turn_a_run_is_left_alone() -> None:
+    assert planned(40, limit=350) is not None
+    assert planned(40, limit=42) is None
+
+
+def test_short_results_are_left_alone_however_old() -> None:
+    assert planned(200, words=0) is None
+
+
+def test_without_prices_the_usual_ratios_decide() -> None:
+    step = planned(40, price=None)
+    assert step is not None and "x (1.25 - 0.1)" in step.why and "uncached tokens' worth" in step.why
+
+
+def test_counts_are_those_of_the_messages() -> None:
+    messages, answers = conversation(40)
+    step = Compactor(None, 350).planned(messages, answers, 41, 41)
+    assert step is not None
+    after = [{**m, "content": step.results.get(str(m.get("tool_call_id")), m["content"])} for m in messages]
+    assert sum(map(count_message, messages)) - sum(map(count_message, after)) == pytest.approx(
+        step.saved_tokens, abs=80
+    )
+    assert sum(map(count_message, after[3:])) == pytest.approx(step.rewritten_tokens, abs=80)
+
+
+def test_a_first_line_is_left_and_marked_and_what_is_short_stays() -> None:
+    assert shortened("passed 3x\nworkload ...\n1 2 3") == "passed 3x" + MARK
+    assert shortened("x" * 500) == "x" * 160 + MARK
+    assert shortened("[no output]") == "[no output]"
+    assert shortened("ab\ncd") == "ab\ncd", "it would not become shorter"
+
+
+class Narrow:
+    """A model whose context holds `most_tokens`."""
+
+    name = "scripted/test"
+
+    def __init__(self, replies: Sequence[Any], most_tokens: int) -> None:
+        self._model = scripted(replies)
+        self._most_tokens = most_tokens
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
+        if sum(map(count_message, messages)) > self._most_tokens:
+            raise ContextOverflow(f"more than {self._most_tokens} tokens")
+        return self._model.complete(messages, tools)
+
+
+def overflowing(tmp_path: Path, protocol: str, words: int = 300) -> Any:
+    run = new_run(tmp_path / protocol, turns=100, protocol=protocol, wording="brief")
+
+    def bash(arguments: Mapping[str, Any]) -> HostAnswer:
+        return HostAnswer("ok", f"ran {arguments['command']}\n" + "a b " * words + arguments["command"])
+
+    replies = [reply(call("bash", command=str(number))) for number in range(45)]
+    drive(run, Narrow(replies, 6_000), toolbox(run, bash=bash))
+    return read_trace(run.path)
+
+
+def test_thirty_turns_and_more_beyond_a_context_overflow(tmp_path: Path) -> None:
+    trace = overflowing(tmp_path, "efficient")
+    overflows = [event for event in trace.events if isinstance(event, ModelCallFailed)]
+    first = next(event.turn for event in trace.events if isinstance(event, Compacted))
+    assert trace.finished is not None and trace.finished.stop_reason is StopReason.SCRIPT_ENDED
+    assert trace.turns == 45 and 0 < first < 15
+    # The last failure is the end of the script.
+    assert len(overflows) - 1 == sum(isinstance(event, Compacted) for event in trace.events)
+    calls = [event.call for event in trace.events if isinstance(event, ModelReplied)]
+    assert calls == list(range(1, 46)), "one turn stays one turn"
+
+
+def test_the_other_protocols_end_there(tmp_path: Path) -> None:
+    for protocol in ("default", "paper"):
+        trace = overflowing(tmp_path, protocol)
+        assert trace.finished is not None and trace.finished.stop_reason is StopReason.CONTEXT_OVERFLOW
+        assert not any(isinstance(event, Compacted) for event in trace.events)
+
+
+def test_one_result_that_is_too_long_by_itself_is_shortened_too_and_then_the_run_ends(tmp_path: Path) -> None:
+    trace = overflowing(tmp_path, "efficient", words=4_000)
+    assert trace.finished is not None and trace.finished.stop_reason is StopReason.SCRIPT_ENDED
+    assert sum(isinstance(event, ToolFinished) for event in trace.events) == 45
