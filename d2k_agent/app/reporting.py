@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_TRACE_CHARS = 6_000_000
 """Of all traces on one page: a browser opens that at once, and the text is at hand by `trace show` in any case."""
+MOST_DETAILED = 20
+"""Runs on a page that has every turn and the trace of each."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,17 @@ class Reported:
     problems: dict[str, str]
 
 
-def report_runs(around: Surroundings, names: Sequence[str], command_line: Settings) -> Reported:
+def report_runs(
+    around: Surroundings,
+    names: Sequence[str],
+    command_line: Settings,
+    progress: Callable[[str], None],
+    *,
+    traces: bool,
+) -> Reported:
     """Reports on the runs named; a folder of runs stands for all of them, and what is named twice counts once.
 
-    A run's events are let go before the next run is read.
+    A run's events are let go before the next run is read. `traces`: as much of them is kept as a page may hold.
     """
     settings = around.settings(command_line)
     found: dict[str, RunFolder] = {}
@@ -44,10 +53,12 @@ def report_runs(around: Surroundings, names: Sequence[str], command_line: Settin
         except D2KError as error:
             problems[name] = str(error)
     labels = _labels(around, list(found.values()))
+    most_chars = MOST_TRACE_CHARS // len(labels) if traces and 0 < len(labels) <= MOST_DETAILED else None
     runs = []
-    for run, label in labels.items():
+    for number, (run, label) in enumerate(labels.items(), start=1):
+        progress(f"reading run {number} of {len(labels)}: {label}")
         try:
-            runs.append(_read(run, label, MOST_TRACE_CHARS // len(labels)))
+            runs.append(_read(run, label, most_chars))
         except D2KError as error:
             problems[label] = str(error)
         except OSError as error:
@@ -102,7 +113,7 @@ def _labels(around: Surroundings, runs: Sequence[RunFolder]) -> dict[RunFolder, 
     }
 
 
-def _read(run: RunFolder, label: str, most_chars: int) -> RunReport:
+def _read(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
     from d2k_agent.records import read_trace
     from d2k_agent.reports.curve_report import run_report
 

@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
+    from d2k_agent.cli.progress import open_progress
     from d2k_agent.errors import UsageError
     from d2k_agent.reports.curve_data import curve_data
     from d2k_agent.reports.curve_text import curve_text
@@ -60,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--budget must be at least 1 turn, not {budgets[0]}")
     wanted = not arguments.json or arguments.out is not None
     path = page_path(around, arguments.run_names, arguments.out) if wanted else None
-    found = report_runs(around, arguments.run_names, settings_of(arguments))
+    with open_progress(quiet=False, json=True) as progress:
+        found = report_runs(around, arguments.run_names, settings_of(arguments), progress.step, traces=wanted)
     for problem in found.problems.values():
         print_text(f"d2k-agent: {problem}", sys.stderr)
     if not found.runs:

@@ -50,7 +50,8 @@ class Circumstances:
 class RunReport:
     """One run. `driven`: a process is at it now. `facts` are names and values, `notes` sentences about what to mind.
 
-    `handed_in` has a row a submission (HANDED_IN names its columns), `told` the trace, which may be cut for its length.
+    `handed_in` has a row a submission (HANDED_IN names its columns), `told` the trace, which may be cut for its length
+    or left out (None).
     `source` is the text of the candidate that stands for the run, None where there is none or it is not at hand.
     """
 
@@ -66,7 +67,7 @@ class RunReport:
     facts: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     handed_in: tuple[tuple[str, ...], ...]
-    told: tuple[ToldTurn, ...]
+    told: tuple[ToldTurn, ...] | None
     source: str | None = None
 
     @property
@@ -86,8 +87,8 @@ class RunReport:
         return None if best is None else best.sha256
 
 
-def run_report(trace: Trace, name: str, folder: str, *, driven: bool, most_chars: int) -> RunReport:
-    """Reduce a run; at most `most_chars` characters of its trace are kept.
+def run_report(trace: Trace, name: str, folder: str, *, driven: bool, most_chars: int | None) -> RunReport:
+    """Reduce a run; at most `most_chars` characters of its trace are kept, nothing of it where that is None.
 
     Raises ValueError for records that contradict each other.
     """
@@ -106,7 +107,7 @@ def run_report(trace: Trace, name: str, folder: str, *, driven: bool, most_chars
         facts=tuple(_facts(trace)),
         notes=(*_notes(trace, found, environments, driven), *_gaps(trace, found, cost)),
         handed_in=tuple(_handed_in(item) for item in trace.submissions),
-        told=told_turns(trace, most_chars),
+        told=None if most_chars is None else told_turns(trace, most_chars),
     )
 
 
@@ -156,7 +157,8 @@ def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
         for workload in item.times.workloads
         if workload.measurement is not None
     )
-    yield "timed by", policies or "nothing was measured"
+    if policies:
+        yield "timed by", policies
     if record.price is not None:
         yield "prices", f"{record.price.source}, {record.price.date or 'without a date'}"
     yield "versions", ", ".join(f"{name} {version}" for name, version in record.versions.items()) or "unknown"

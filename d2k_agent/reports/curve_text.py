@@ -52,7 +52,11 @@ def curve_text(runs: Sequence[RunReport], budgets: Sequence[int]) -> str:
         lines += [table(("run", *HEADER), rows, ("turn", *HEADER[2:])), where_text(kind), ""]
     if len(kinds) > 1:
         lines += [apart_text(kinds), ""]
-    lines += [f"{run.name}: {note}." for run in runs for note in (*run.notes, *budget_notes(run, budgets))]
+    named: dict[str, list[str]] = {}
+    for run in runs:
+        for note in (*run.notes, *budget_notes(run, budgets)):
+            named.setdefault(note, []).append(run.name)
+    lines += [f"{', '.join(names)}: {note}." for note, names in named.items()]
     return "\n".join([*lines, METHOD])
 
 
@@ -89,8 +93,8 @@ def where_text(runs: Sequence[RunReport]) -> str:
     own = runs[0].circumstances
     versions = [f"{name} {value}" for name in VERSIONS if (value := _values(runs, name))]
     return (
-        f"Task {own.task}, judged on {own.machine}, over the baseline {own.baseline}; protocol {own.protocol}, "
-        f"isolation {own.isolation}; {', '.join(versions)}."
+        f"Task {own.task}, judged on {own.machine}, baseline {own.baseline}; protocol {own.protocol}, isolation "
+        f"{own.isolation}{'; ' * bool(versions)}{', '.join(versions)}."
     )
 
 
@@ -102,10 +106,9 @@ def _values(runs: Sequence[RunReport], name: str) -> str:
 def apart_text(kinds: Sequence[Sequence[RunReport]]) -> str:
     """Why runs stand in several tables."""
     first = kinds[0][0].circumstances
-    differing = dict.fromkeys(name for kind in kinds[1:] for name in kind[0].circumstances.differences(first))
-    return (
-        f"These are {len(kinds)} kinds of runs, which differ in {' and '.join(differing)}: do not compare their scores."
-    )
+    differing = list(dict.fromkeys(name for kind in kinds[1:] for name in kind[0].circumstances.differences(first)))
+    told = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
+    return f"These are {len(kinds)} kinds of runs, which differ in {told}: do not compare their scores."
 
 
 def score_text(point: Point) -> str:

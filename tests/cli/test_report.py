@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.app.reporting import MOST_DETAILED
 from d2k_agent.catalog import samples_dir
 from d2k_agent.records import Event, EventLog, RunFolder, RunRecord
 from tests.cli.shell import Answer, assert_refused, command, d2k, environment, without_override
@@ -65,6 +66,16 @@ def test_a_folder_of_runs_is_all_of_them_and_a_run_named_twice_counts_once(proje
     answer = d2k("report", "traces/runs", "slow", "--json", folder=project)
     data = json.loads(answer.out)
     assert (answer.status, [run["run"] for run in data["runs"]], data["problems"]) == (0, ["fast", "slow"], {})
+
+
+def test_a_page_of_many_runs_is_bounded(tmp_path: Path) -> None:
+    events = a_curved_run(2.0, 2.5, 3.0).events
+    for number in range(MOST_DETAILED + 1):
+        recorded(tmp_path, f"r{number}", *events)
+    answer = d2k("report", "traces/runs", folder=tmp_path)
+    assert answer.status == 0 and answer.out.endswith("Page: runs-report.html\n")
+    page = read((tmp_path / "runs-report.html").read_text())
+    assert page.text.count("Every turn and the trace are left out") == MOST_DETAILED + 1
 
 
 def test_a_script_gets_one_object_and_a_page_only_where_it_names_one(project: Path) -> None:

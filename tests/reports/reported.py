@@ -13,7 +13,7 @@ from d2k_agent.reports.page import page_html
 HOSTILE = "</pre></title></style><script>document.title='owned'</script><img src=x onerror=\"alert(1)\">&lt;"
 
 
-def reported(trace: Trace, name: str = "r", source: str | None = None, most_chars: int = 100_000) -> RunReport:
+def reported(trace: Trace, name: str = "r", source: str | None = None, most_chars: int | None = 100_000) -> RunReport:
     """The report of a run that nobody drives now."""
     report = run_report(trace, name, f"/runs/{name}", driven=False, most_chars=most_chars)
     return replace(report, source=source)

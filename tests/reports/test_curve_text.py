@@ -65,7 +65,7 @@ def test_of_several_runs_the_turns_between_are_left_to_the_page() -> None:
 
 def test_where_the_numbers_come_from_stands_below_them() -> None:
     text = told(reported(a_curved_run(2.0)))
-    assert "judged on NVIDIA H200 (somebodys-host), over the baseline 0123456789ab; protocol default" in text
+    assert "judged on NVIDIA H200 (somebodys-host), baseline 0123456789ab; protocol default" in text
     assert "timed by events_batch, torch 2.11, triton 3.6, target h200" in text
 
 
@@ -126,6 +126,11 @@ def test_what_nobody_counted_is_unknown_and_never_zero() -> None:
 def test_a_score_that_is_no_measurement_says_why(trace: Trace, why: str) -> None:
     text = told(reported(trace))
     assert f"r: {why}" in text and "0.1 (fallback)" in text
+
+
+def test_what_several_runs_have_in_common_is_said_once() -> None:
+    text = told(*[reported(on_a_cpu(VerdictStatus.UNTIMED), name) for name in ("one", "two")])
+    assert text.count("nothing was measured") == 1 and "one, two: nothing was measured (CPU)" in text
 
 
 def test_a_confirmation_and_a_refusal_are_told() -> None:

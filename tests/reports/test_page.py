@@ -157,12 +157,26 @@ def test_the_outcome_has_score_and_confirmation_and_the_cost_every_bucket() -> N
     assert ["r2", "uncached input", "200", "0.3 %", "0.0010", "1.3 %"] in page.rows
     assert ["", "cache read", "60,000", "92.3 %", "0.0300", "39.5 %"] in page.rows
     assert ["", "in all", "65,000", "", "0.0760", ""] in page.rows
-    assert ["r1", "uncached input", "unknown", "unknown", "unknown", "unknown"] in page.rows
+
+
+def test_the_cost_of_a_run_that_nobody_counted_is_unknown_beside_others_and_a_sentence_alone() -> None:
+    blind = Trace(record(), tuple(stamped(*a_turn(1, 2.0, Usage.unknown(), None))))
+    both = page_of(blind, a_curved_run(2.0))
+    assert ["r1", "uncached input", "unknown", "unknown", "unknown", "unknown"] in both.rows
+    assert "1US$ unknown" in both.text and "1tokens unknown" in both.text
+    alone = page_of(blind)
+    assert "Tokens and dollars are unknown." in alone.text and "share of US$" not in alone.text
+
+
+def test_a_page_of_very_many_runs_leaves_out_turns_and_traces_and_says_how_to_see_them() -> None:
+    page = read(page_html([reported(a_curved_run(2.0), most_chars=None)], (), {}))
+    assert "Every turn and the trace are left out" in page.text and "d2k-agent report /runs/r" in page.text
+    assert "Curve of r" not in page.text and "model call" not in page.text
 
 
 def test_what_is_unknown_is_said_and_not_drawn_as_nothing() -> None:
     page = page_of(Trace(record(), tuple(stamped(*a_turn(1, 2.0, Usage.unknown(), None)))))
-    assert "r1 is not drawn against what is unknown of it: US$, tokens." in page.text
+    assert "Not drawn against what is unknown of them (US$, tokens): r1." in page.text
     assert "Score against GPU seconds" in page.text and "Score against US$" not in page.text
     assert not page.of("rect")
 

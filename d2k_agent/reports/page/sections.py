@@ -12,6 +12,7 @@ from d2k_agent.reports.curve_text import HEADER, budget_notes, rows_of, score_te
 from d2k_agent.reports.page.chart import Chart, Line, Step, swatch, told_step
 from d2k_agent.reports.page.elements import element, folded, table_of
 from d2k_agent.reports.page.split import cost_split
+from d2k_agent.reports.paths import command
 from d2k_agent.reports.progress import HEADER as PROGRESS_HEADER
 from d2k_agent.reports.tables import UNKNOWN, at_least, count, number
 
@@ -35,6 +36,7 @@ AXES: dict[str, Reading] = {
 }
 
 
+_CURVE = ("turn", *HEADER[2:])
 _LEGEND = (
     "Speedup over the baseline, which is the dashed line at 1, on a logarithmic scale. Dotted: the fallback, before "
     "the first eligible submission."
@@ -55,16 +57,19 @@ def compared(runs: Sequence[RunReport], numbers: dict[str, int], budgets: Sequen
 
 def alone(run: RunReport, number_on_page: int, budgets: Sequence[int]) -> Element:
     """One run: what it is, its notes, every turn of its curve, its candidate and its trace."""
+    parts = [element("h2", swatch(number_on_page), f" {number_on_page}. {run.name}", id=f"run-{number_on_page}")]
     notes = [element("li", f"{note[0].upper()}{note[1:]}.") for note in (*run.notes, *budget_notes(run, budgets))]
-    facts = [part for name, value in run.facts for part in (element("dt", name), element("dd", value))]
+    if notes:
+        parts.append(element("ul", *notes))
+    parts.append(element("dl", *(part for name, value in run.facts for part in _term(name, value))))
+    if run.told is None:
+        told = command("report", run.folder)
+        parts.append(
+            element("p", "Every turn and the trace are left out of a page of so many runs: ", element("code", told))
+        )
+        return element("section", *parts)
     points = [(str(point.turn), score_text(point), *spent_cells(point.spent)) for point in run.curve.points]
-    header = ("turn", *HEADER[2:])
-    titled = element("h2", swatch(number_on_page), f" {number_on_page}. {run.name}", id=f"run-{number_on_page}")
-    parts = [titled, element("ul", *notes)] if notes else [titled]
-    parts += [
-        element("dl", *facts),
-        folded("Every turn of the curve", table_of(f"Curve of {run.name}", header, points, header)),
-    ]
+    parts.append(folded("Every turn of the curve", table_of(f"Curve of {run.name}", _CURVE, points, _CURVE)))
     if run.handed_in:
         numeric = (HANDED_IN[0], HANDED_IN[-1])
         parts.append(folded("Submissions", table_of(f"Submissions of {run.name}", HANDED_IN, run.handed_in, numeric)))
@@ -74,6 +79,10 @@ def alone(run: RunReport, number_on_page: int, budgets: Sequence[int]) -> Elemen
     turns = [folded(told.title, element("pre", told.text), class_="turn") for told in run.told]
     trace = [element("p", PROGRESS_HEADER, class_="progress"), *turns] if turns else [element("p", "No events.")]
     return element("section", *parts, element("h3", "Trace"), *trace)
+
+
+def _term(name: str, value: str) -> tuple[Element, Element]:
+    return element("dt", name), element("dd", value)
 
 
 def _outcomes(runs: Sequence[RunReport], numbers: dict[str, int]) -> Element:
@@ -124,7 +133,8 @@ def _pictures(
     missing: dict[str, list[str]] = {}
     for index, (axis, reading) in enumerate(AXES.items()):
         drawn = [(run, line) for run in runs if (line := _line(run, numbers[run.name], reading)) is not None]
-        for name in [run.name for run in runs if run not in [known for known, _ in drawn]]:
+        known = {line.name for _, line in drawn}
+        for name in (run.name for run in runs if run.name not in known):
             missing.setdefault(name, []).append(axis)
         lines = [line for _, line in drawn]
         if axis == "turns":
@@ -136,8 +146,11 @@ def _pictures(
             small.append(_figure("", Chart(f"{key}-{index}", f"{axis}{bounded}", lines)))
     if small:
         yield element("div", *small, class_="pictures")
+    alike: dict[str, list[str]] = {}
     for name, axes in missing.items():
-        yield element("p", f"{name} is not drawn against what is {UNKNOWN} of it: {_together(axes)}.")
+        alike.setdefault(_together(axes), []).append(name)
+    for axes_told, names in alike.items():
+        yield element("p", f"Not drawn against what is {UNKNOWN} of them ({axes_told}): {', '.join(names)}.")
 
 
 def _together(axes: list[str]) -> str:

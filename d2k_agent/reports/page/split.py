@@ -18,7 +18,9 @@ _WIDTH, _LEFT, _BAR, _GAP = 1040, 40, 18, 8
 
 
 def cost_split(runs: Sequence[RunReport], numbers: dict[str, int]) -> list[Element]:
-    """Bars and table for `runs`, each of which has a number on the page."""
+    """Bars and table for `runs`, each of which has a number on the page; a sentence where nothing is known."""
+    if not any(_usd(run) or _tokens(run) for run in runs):
+        return [element("p", f"Tokens and dollars are {UNKNOWN}.")]
     content = []
     for what, values in (("US$", _usd), ("tokens", _tokens)):
         if any(values(run) for run in runs):
