@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.app.evaluation import MOST_CANDIDATE_BYTES, Evaluation, candidate_text, check_workloads
-from d2k_agent.contract import JobKind, Verdict, VerdictStatus, source_sha256
+from d2k_agent.contract import QUEUED, JobKind, Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.verdict_text import answer_text
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.toolbox import HostAnswer, HostTool
+    from d2k_agent.toolbox import QUEUED_S, HostAnswer, HostTool
 
 KINDS = {"submit": JobKind.EVALUATE, "compile": JobKind.COMPILE, "profile": JobKind.PROFILE}
 ALREADY_JUDGED = "This text was judged before, byte for byte, by the same evaluator: what follows is that verdict.\n\n"
@@ -62,8 +62,10 @@ def host_tools(
             verdict = evaluation.judge(kind, source, labels, incumbent() if submits else None)
             if submits and verdict.status in _DECIDED:
                 known[key] = verdict
-            submitted = submission_data(source, verdict) if submits else {}
-            return HostAnswer("ok", told(kind, verdict), {"outcome": _outcome(kind, verdict), **submitted})
+            data = submission_data(source, verdict) if submits else {}
+            if verdict.seconds.get(QUEUED):
+                data[QUEUED_S] = verdict.seconds[QUEUED]
+            return HostAnswer("ok", told(kind, verdict), {"outcome": _outcome(kind, verdict), **data})
 
         return call
 

@@ -9,6 +9,7 @@ from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle, so
 from d2k_agent.contract.profile import KernelProfile, Profile
 from d2k_agent.contract.verdict import (
     MOST_DRIFT,
+    QUEUED,
     Check,
     Environment,
     Measurement,
@@ -20,6 +21,7 @@ from d2k_agent.contract.verdict import (
 
 __all__ = [
     "MOST_DRIFT",
+    "QUEUED",
     "Check",
     "CompileReport",
     "Environment",

@@ -12,6 +12,8 @@ from d2k_agent.contract.profile import Profile
 
 MOST_DRIFT = 0.02
 """A baseline that moved by more than this fraction while a candidate was measured voids the ratios (decision 9)."""
+QUEUED = "gpu.queue"
+"""The entry of a verdict's seconds that is no work of the evaluator's: the wait for the GPU's lease."""
 
 
 class VerdictStatus(enum.StrEnum):
@@ -151,6 +153,7 @@ class Verdict:
     """sha256 of the job's seed: it can be opened later, and was fixed before the candidate ran."""
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    """How long each step took; QUEUED is no step, but the wait for the GPU before them."""
     baseline_sha256: str | None = None
     """The baseline that speedups are over; None where there are none."""
     drift: float | None = None

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from d2k_agent.contract import (
+    QUEUED,
     CompileReport,
     Environment,
     EvaluatorJob,
@@ -96,7 +97,8 @@ class _Case:
                 self._bench.progress(name)
                 if unleased is not None and name in _ON_THE_DEVICE:
                     # From here on the GPU is ours alone: what one run checks would slow what another one times.
-                    self._held.enter_context(lease.hold([unleased], self._bench.progress))
+                    queued_s = self._held.enter_context(lease.hold([unleased], self._bench.progress))
+                    self._seconds[QUEUED] = round(queued_s, 3)
                     unleased = None
                 began = time.monotonic()
                 try:

@@ -23,14 +23,14 @@ class GpuShare:
     progress: Callable[[str], None] = lambda _: None
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the lease of each GPU that a command sees, so that no measurement runs beside it.
+    def held(self) -> Iterator[float]:
+        """Hold the lease of each GPU that a command sees, so that no measurement runs beside it; yields the wait.
 
-        The wait is bounded by nothing. Raises MachineError where a lease cannot be had.
+        The wait, in seconds, is bounded by nothing. Raises MachineError where a lease cannot be had.
         """
         try:
-            with lease.hold(visible_uuids(_uuids(), self.variables), self.progress):
-                yield
+            with lease.hold(visible_uuids(_uuids(), self.variables), self.progress) as queued_s:
+                yield queued_s
         except lease.LeaseRefused as problem:
             raise MachineError(str(problem)) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
@@ -114,8 +115,9 @@ class Sandbox:
         )
         self._empty_scratch()
         try:
-            with self._gpus.held() if gpu else contextlib.nullcontext():
-                return run_supervised(plan, stdin, limit_s, output_bytes)
+            with self._gpus.held() if gpu else contextlib.nullcontext(0.0) as queued_s:
+                completed = run_supervised(plan, stdin, limit_s, output_bytes)
+                return dataclasses.replace(completed, queued_s=queued_s)
         finally:
             self._empty_scratch(make=False)  # opens the workspace again, too: the host reads it between calls
 

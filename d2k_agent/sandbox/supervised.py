@@ -32,7 +32,8 @@ class Completed:
 
     `returncode` counts as in a shell (128 + signal) and is None when the time limit ended the command.
     `ended_processes` is how many processes had to be killed one by one: everything at the limit, else what was left in
-    the background (under bubblewrap that goes with its process namespace and is not counted).
+    the background (under bubblewrap that goes with its process namespace and is not counted). `queued_s` is how long it
+    waited for a GPU before it began, which `seconds` does not hold.
     """
 
     returncode: int | None
@@ -42,6 +43,7 @@ class Completed:
     seconds: float
     ended_processes: int
     measures: tuple[str, ...]
+    queued_s: float = 0.0
 
 
 def run_supervised(plan: Plan, stdin: bytes | None, limit_s: float, output_bytes: int) -> Completed:

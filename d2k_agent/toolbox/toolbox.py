@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from d2k_agent.errors import UsageError
 from d2k_agent.isolation import gpu_devices
-from d2k_agent.toolbox.calls import HostAnswer, ToolCall, ToolResult, ToolStatus
+from d2k_agent.toolbox.calls import QUEUED_S, HostAnswer, ToolCall, ToolResult, ToolStatus
 from d2k_agent.toolbox.inside.workspace_files import read_file
 from d2k_agent.toolbox.portable import PortableText, decoded, readable, shortened
 from d2k_agent.toolbox.schema import ArgumentError, checked_arguments
@@ -173,7 +173,9 @@ def _answer(completed: Completed, limit_s: float, output_chars: int) -> HostAnsw
     elif completed.returncode != 0:
         parts.append(f"[exit status {completed.returncode}]")
     text = "\n".join(part.removesuffix("\n") for part in parts if part)
-    data = {"exit_status": completed.returncode, "ended_processes": completed.ended_processes}
+    data: dict[str, Any] = {"exit_status": completed.returncode, "ended_processes": completed.ended_processes}
+    if completed.queued_s:
+        data[QUEUED_S] = round(completed.queued_s, 3)
     return HostAnswer(status, text or "[no output]", data)
 
 

@@ -9,8 +9,9 @@ import pytest
 from d2k_agent.app.evaluation import Evaluation
 from d2k_agent.app.host_tools import ALREADY_JUDGED, host_tools
 from d2k_agent.catalog import find_task
-from d2k_agent.contract import EvaluatorJob, Verdict, VerdictStatus
+from d2k_agent.contract import QUEUED, EvaluatorJob, Verdict, VerdictStatus
 from d2k_agent.launchers import FakeLauncher
+from d2k_agent.toolbox import QUEUED_S
 from tests.agent.scene import HERE
 
 MUON = find_task("muon")
@@ -54,3 +55,17 @@ def test_another_text_is_another_submission(tmp_path: Path) -> None:
     launcher, _, recorded = submit_twice(tmp_path, VerdictStatus.UNTIMED, SOURCE + "\n")
 
     assert len(launcher.jobs) == recorded == 2
+
+
+@pytest.mark.parametrize(("seconds", "queued_s"), [({QUEUED: 12.5, "timing": 3.0}, 12.5), ({"timing": 3.0}, None)])
+def test_the_wait_for_the_gpu_is_told_apart_from_the_work(
+    tmp_path: Path, seconds: dict[str, float], queued_s: float | None
+) -> None:
+    def answer(job: EvaluatorJob) -> Verdict:
+        return Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "", HERE, seconds=seconds)
+
+    evaluation = Evaluation(FakeLauncher(answer), MUON, target=None, device="auto", unsafe=False)
+    tools = host_tools(evaluation, MUON, tmp_path, lambda: None)
+    (tmp_path / "solution.py").write_text(SOURCE)
+    for name in ("submit", "profile"):
+        assert tools[name]({"path": "solution.py"}).data.get(QUEUED_S) == queued_s
