@@ -63,7 +63,7 @@ def report_runs(
             problems[label] = str(error)
         except OSError as error:
             problems[label] = f"{error.filename or run.path} cannot be read ({error.strerror}); correct that"
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             problems[label] = f"{run.path} holds records that contradict each other ({error}); restore it from a copy"
     return Reported(tuple(runs), problems)
 
@@ -117,6 +117,8 @@ def _read(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
     from d2k_agent.records import read_trace
     from d2k_agent.reports.curve_report import run_report
 
+    if os.path.lexists(run.events) and not os.path.isfile(run.events):
+        raise UsageError(f"{run.events} is no file that could be read to its end; restore it from a copy")
     report = run_report(
         read_trace(run.path), label, str(run.path), driven=run.driver() is not None, most_chars=most_chars
     )
@@ -125,7 +127,9 @@ def _read(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
 
 def _source(run: RunFolder, sha256: str | None) -> str | None:
     """The candidate's text; None where it is not there or is another one."""
+    if sha256 is None or not os.path.isfile(run.candidates / f"{sha256}.py"):
+        return None
     try:
-        return None if sha256 is None else run.candidate(sha256)
+        return run.candidate(sha256)
     except D2KError:
         return None

@@ -6,6 +6,7 @@ Covers: reducing a trace to that, and which runs may stand beside each other. Do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from d2k_agent.records import (
     Confirmation,
     Cost,
     Curve,
+    Point,
     RunFinished,
     RunRecord,
     SelectionConfirmed,
@@ -92,7 +94,10 @@ def run_report(trace: Trace, name: str, folder: str, *, driven: bool, most_chars
 
     Raises ValueError for records that contradict each other.
     """
-    found, cost = curve(trace), recorded_cost(trace.events, trace.run.price)
+    found = curve(trace)
+    for point in (*found.points, found.end):
+        _require_possible(point)
+    cost = recorded_cost(trace.events, trace.run.price)
     environments = [item.verdict.environment for item in _judged(trace)]
     return RunReport(
         name=name,
@@ -109,6 +114,16 @@ def run_report(trace: Trace, name: str, folder: str, *, driven: bool, most_chars
         handed_in=tuple(_handed_in(item) for item in trace.submissions),
         told=None if most_chars is None else told_turns(trace, most_chars),
     )
+
+
+def _require_possible(point: Point) -> None:
+    """Records of a stranger may hold any number; those that nothing can be drawn of are refused here."""
+    spent = point.spent
+    if not (math.isfinite(point.score) and point.score > 0):
+        raise ValueError(f"turn {point.turn} has a score of {point.score}")
+    for name, value in (("US$", spent.cost_usd), ("GPU seconds", spent.gpu_seconds)):
+        if value is not None and not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"turn {point.turn} had taken {value} {name}")
 
 
 def _handed_in(item: Submission) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -118,13 +119,35 @@ def damage(path: Path, name: str) -> str:
         case "no file":
             log.unlink()
             log.mkdir()
-            return "cannot be read (Is a directory)"
+            return "is no file that could be read to its end"
+        case "endless":
+            log.unlink()
+            log.symlink_to("/dev/zero")
+            return "is no file that could be read to its end"
+        case "a score of nothing":
+            log.write_bytes(
+                re.sub(rb'"geomean_speedup":[^,]+,"message"', b'"geomean_speedup":NaN,"message"', log.read_bytes())
+            )
+            return "turn 2 has a score of nan"
+        case "endless dollars":
+            log.write_bytes(log.read_bytes().replace(b'"cost_usd":0.038', b'"cost_usd":1e999'))
+            return "had taken Infinity US$"
     raise AssertionError(name)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["not json", "a line is missing", "no record", "another format", "passed and not measured", "no file"],
+    [
+        "not json",
+        "a line is missing",
+        "no record",
+        "another format",
+        "passed and not measured",
+        "no file",
+        "endless",
+        "a score of nothing",
+        "endless dollars",
+    ],
 )
 def test_a_broken_run_is_told_in_a_sentence_and_the_others_are_reported(project: Path, name: str) -> None:
     words = damage(project / "traces" / "runs" / "slow", name)

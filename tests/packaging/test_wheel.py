@@ -81,11 +81,12 @@ def test_what_was_written_beside_the_data_stays_out_of_a_wheel_that_is_built_fro
     assert data["force_include"] == {str(tmp_path / name): f"data/{name}" for name in sources}
 
 
-def test_it_holds_every_module(unpacked: Path) -> None:
-    modules = {path.relative_to(ROOT) for path in (ROOT / "d2k_agent").rglob("*.py")}
-    packaged = {path.relative_to(unpacked) for path in (unpacked / "d2k_agent").rglob("*.py")}
-    assert {path for path in packaged if "_data" not in path.parts} == modules
-    assert (unpacked / "d2k_agent" / "py.typed").is_file()
+def test_it_holds_every_file_of_the_package(unpacked: Path) -> None:
+    def files(folder: Path) -> set[Path]:
+        found = {path.relative_to(folder) for path in (folder / "d2k_agent").rglob("*") if path.is_file()}
+        return {path for path in found if not {"_data", "__pycache__"} & set(path.parts)}
+
+    assert files(unpacked) == files(ROOT)
 
 
 def test_its_metadata_name_the_command_the_pin_and_the_licence(unpacked: Path) -> None:
