@@ -32,7 +32,7 @@ class CacheWatch:
     def compacted(self, event: Compacted, place: str) -> None:
         """Results were shortened since the last answer; `place` says in words which item is the first of them."""
         many = counted(len(event.results), "old result")
-        self._shortened = f"{many} were shortened before this request, the first of them {place}"
+        self._shortened = f"before this request {many} became a digest, the first of them {place}"
 
     def answered(self, event: ModelReplied) -> None:
         """The request that went out last was answered."""

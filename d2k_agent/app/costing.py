@@ -24,7 +24,7 @@ def costs_of_runs(around: Surroundings, names: Sequence[str], command_line: Sett
     named twice or cannot be read, and for a price file that is wrong or has no row for a run's model.
     """
     from d2k_agent.models import PriceFile
-    from d2k_agent.records import cost_at, recorded_cost
+    from d2k_agent.records import cache_record, cost_at, recorded_cost
     from d2k_agent.reports.cost_text import RunCost
 
     settings = around.settings(command_line)
@@ -43,6 +43,7 @@ def costs_of_runs(around: Surroundings, names: Sequence[str], command_line: Sett
                 recorded=recorded_cost(events, record.price),
                 new_price=new,
                 new=None if new is None else cost_at(events, new),
+                cache=cache_record(events, record.price),
             )
         )
     return found

@@ -16,7 +16,8 @@ EXAMPLE = "d2k-agent cost RUN --prices FILE"
 DETAILS = """\
 Tokens and dollars of each run by bucket, at the prices that the run recorded; with --prices also at those. A run that
 recorded no prices is priced by the lists that ship. What nobody counted or prices is unknown, and makes a total a lower
-bound. Nothing is written, and nobody is asked."""
+bound. Below the table: how much was read from the provider's cache of what was expected, why a request read less, and
+what shortening old results saved and cost. Nothing is written, and nobody is asked."""
 
 
 def add(commands: Commands) -> None:

@@ -41,7 +41,7 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
 def _compaction(item: Compaction) -> str:
     event = item.event
     return (
-        f"before request {event.call} {counted(len(event.results), 'old result')} were shortened: "
+        f"before request {event.call}, {counted(len(event.results), 'old result')} became a digest: "
         f"{counted(item.requests, 'request')} since did without {count(event.saved_tokens)} tokens each "
         f"({_dollars(item.saved_usd)} as cached input), {count(event.rewritten_tokens)} tokens were written anew, once "
         f"({_dollars(item.rewritten_usd)})."

@@ -9,7 +9,8 @@ from typing import Any
 
 from d2k_agent.contract.wording import counted
 from d2k_agent.models import PRICED, PriceRow, Rates
-from d2k_agent.records import Cost, Totals
+from d2k_agent.records import CacheRecord, Cost, Totals
+from d2k_agent.reports.cache_text import cache_data, cache_lines
 from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars, table
 
 RECORDED, NEW = "US$ recorded", "US$ new"
@@ -18,7 +19,7 @@ TOTAL = "in all"
 
 @dataclass(frozen=True)
 class RunCost:
-    """One run. `price` is what it recorded of prices, `recorded` what it cost at those.
+    """One run. `price` is what it recorded of prices, `recorded` what it cost at those; `cache` what was read cached.
 
     `new` is the cost at `new_price`; both are None where the run is not priced anew.
     """
@@ -30,6 +31,7 @@ class RunCost:
     recorded: Cost
     new_price: PriceRow | None
     new: Cost | None
+    cache: CacheRecord
 
     @property
     def last(self) -> Cost:
@@ -69,6 +71,7 @@ def cost_data(runs: Sequence[RunCost]) -> dict[str, Any]:
                 "tokens_lower_bound": run.recorded.totals.lower_bound,
                 "recorded": _cost_data(run.recorded, run.price),
                 "new": None if run.new is None else _cost_data(run.new, run.new_price),
+                "cache": cache_data(run.cache),
             }
             for run in runs
         ],
@@ -140,6 +143,7 @@ def _notes(run: RunCost) -> Iterator[str]:
     if totals.lost_attempts:
         lost = counted(totals.lost_attempts, "request")
         yield f"{run.run}: {lost} may have been billed although no answer came."
+    yield from (f"{run.run}: {line}" for line in cache_lines(run.cache))
     if run.price is None:
         yield f"{run.run} recorded no prices{_instead(run)}."
     for column, cost in ((RECORDED, run.recorded), (NEW, run.new)):

@@ -149,9 +149,7 @@ def test_what_a_simulated_provider_reads_is_what_was_expected_but_where_it_was_s
     for check in checks:
         if check.call in shortened:
             assert check.observed < check.expected
-            assert (
-                check.why is not None and "shortened before this request, the first of them the answer to" in check.why
-            )
+            assert check.why is not None and "became a digest, the first of them the answer to" in check.why
         else:
             assert (check.observed, check.why) == (check.expected, None)
 

@@ -11,7 +11,16 @@ import pytest
 
 from d2k_agent.config import RunConfig
 from d2k_agent.models import PriceRow, Rates, Usage
-from d2k_agent.records import Event, EventLog, ModelCallFailed, ModelReplied, RunFolder, RunRecord
+from d2k_agent.records import (
+    CacheChecked,
+    Compacted,
+    Event,
+    EventLog,
+    ModelCallFailed,
+    ModelReplied,
+    RunFolder,
+    RunRecord,
+)
 from tests.cli.shell import Answer, assert_refused, d2k
 from tests.models.provider import serving
 
@@ -70,6 +79,32 @@ def test_several_runs_have_a_sum(project: Path) -> None:
     shown = rows(d2k("cost", "unguided", "guided", folder=project))
     assert "all 2 runs in all 1,137,312,000 1,451.6438".split() in shown
     assert sum(MODEL in row for row in shown) == 1
+
+
+def test_what_the_cache_gave_and_what_shortening_cost_are_told(project: Path) -> None:
+    late = "the same beginning, but 412 s after the request before, and entries live 300 s"
+    shortened = Compacted(
+        call=3, turn=3, results={"a": "x"}, saved_tokens=2_000_000, rewritten_tokens=1_000_000, why="y"
+    )
+    reply = replied(Usage(0, 0, 100, 5), 0.1)
+    run_of(
+        project,
+        "cached",
+        *(reply, CacheChecked(call=1, turn=1, expected=0, observed=0)),
+        *(reply, CacheChecked(call=2, turn=2, expected=90_000, observed=0, why=late)),
+        *(shortened, reply, reply),
+    )
+    shown = d2k("cost", "cached", folder=project).out
+    assert "cached: cache: 0 of 90,000 expected tokens were read in 2 requests." in shown
+    assert f"cached: turn 2: request 2 read 0 of 90,000 expected cached tokens: {late}." in shown
+    assert (
+        "cached: before request 3, 1 old result became a digest: 2 requests since did without 2,000,000 tokens each "
+        "(US$2.0000 as cached input), 1,000,000 tokens were written anew, once (US$5.7500)."
+    ) in shown
+    (run,) = json.loads(d2k("cost", "cached", "--json", folder=project).out)["runs"]
+    assert run["cache"]["expected_tokens"] == 90_000 and run["cache"]["misses"][0]["why"] == late
+    (step,) = run["cache"]["compactions"]
+    assert (step["saved_usd"], step["rewritten_usd"], step["requests_since"]) == (2.0, 5.75, 2)
 
 
 @pytest.mark.parametrize("option", ["--prices", "--price-file"])
