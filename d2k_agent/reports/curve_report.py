@@ -35,13 +35,16 @@ HANDED_IN = ("turn", "candidate", "outcome", "speedup")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What two runs must have in common before their scores stand in one picture, as text a reader knows."""
+    """What two runs must have in common before their scores stand in one picture, as text a reader knows.
+
+    `machine` is None where nothing was judged, `baseline` where the task has none.
+    """
 
     task: str
     protocol: str
     isolation: str
-    machine: str
-    baseline: str
+    machine: str | None
+    baseline: str | None
 
     def differences(self, other: Circumstances) -> list[str]:
         """The names of what differs."""
@@ -149,22 +152,22 @@ def _circumstances(trace: Trace, environments: Sequence[Environment]) -> Circums
         task=f"{record.task_slug} {record.task_digest[:DIGEST_CHARS]}",
         protocol=record.config.protocol,
         isolation=str(record.isolation.get("kind", "unknown")),
-        machine=_each(f"{item.device_name} ({item.machine})" for item in environments) or "nothing was judged",
+        machine=_each(f"{item.device_name} ({item.machine})" for item in environments) or None,
         baseline=_baselines(trace),
     )
 
 
-def _baselines(trace: Trace) -> str:
+def _baselines(trace: Trace) -> str | None:
     used = (item.times.baseline_sha256 for item in trace.submissions if item.times is not None)
     digests = [digest for digest in (trace.run.baseline_sha256, *used) if digest]
-    return _each(digest[:DIGEST_CHARS] for digest in digests) or "none"
+    return _each(digest[:DIGEST_CHARS] for digest in digests) or None
 
 
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     record = trace.run
     yield from run_rows(trace)
     yield "protocol", record.config.protocol
-    yield "baseline", _baselines(trace)
+    yield "baseline", _baselines(trace) or "none"
     policies = _each(
         workload.measurement.policy
         for item in _judged(trace)

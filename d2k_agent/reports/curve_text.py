@@ -92,8 +92,9 @@ def where_text(runs: Sequence[RunReport]) -> str:
     """Where the numbers of runs of a kind come from; versions in which they differ are told with every value."""
     own = runs[0].circumstances
     versions = [f"{name} {value}" for name in VERSIONS if (value := _values(runs, name))]
+    judged = "nothing was judged" if own.machine is None else f"judged on {own.machine}"
     return (
-        f"Task {own.task}, judged on {own.machine}, baseline {own.baseline}; protocol {own.protocol}, isolation "
+        f"Task {own.task}, {judged}, baseline {own.baseline or 'none'}; protocol {own.protocol}, isolation "
         f"{own.isolation}{'; ' * bool(versions)}{', '.join(versions)}."
     )
 

@@ -88,6 +88,12 @@ def test_runs_of_other_circumstances_are_never_mixed(other: Trace, difference: s
     assert [run["comparable"] for run in curve_data(runs, (), {}, None)["runs"]] == [1, 2, 1]
 
 
+def test_a_run_in_which_nothing_was_judged_has_no_machine() -> None:
+    report = reported(a_curved_run(None))
+    assert "Task muon t, nothing was judged, baseline 0123456789ab; protocol default" in told(report)
+    assert curve_data([report], (), {}, None)["runs"][0]["circumstances"]["machine"] is None
+
+
 def test_versions_that_differ_within_a_kind_are_told_with_every_value() -> None:
     text = told(reported(a_curved_run(2.0), "one"), reported(on(a_curved_run(2.0), torch="2.13"), "two"))
     assert "torch 2.11 or 2.13" in text
