@@ -30,6 +30,9 @@ TARGETS = ("b200", "b300", "h100", "h200")
 """The architectures that the evaluator can compile for."""
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How much a model is asked to reason; a provider takes some of these and refuses the others."""
+TOTAL = "total"
+TOKEN_BUDGETS = ("uncached_input", "cache_write", "cache_read", "output", TOTAL)
+"""What a budget of tokens may bound: a bucket of its own, or all of them together."""
 LEAST_OUTPUT_CHARS = 500
 """A tool's answer needs this much room: less would not hold the notes on what was left out and how the call ended."""
 
@@ -63,9 +66,11 @@ class RunConfig:
 
     `task` is a slug, or the absolute path of a task's folder. `levels` names the guidance handed out. `model` is
     `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `budget_usd` bounds what its replies may
-    cost (None: no limit). `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu`
-    is the GPU that the evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on
-    this machine). `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS.
+    cost, `budget_tokens` how many tokens of one of TOKEN_BUDGETS they take, `budget_wall_s` how long it is driven, and
+    `budget_working_s` the same without waits for a GPU (None: no limit); `show_budget`: the model is told of them.
+    `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu` is the GPU that the
+    evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on this machine).
+    `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS.
     """
 
     task: str
@@ -76,6 +81,10 @@ class RunConfig:
     wording: str = "tables"
     turns: int = 350
     budget_usd: float | None = None
+    budget_tokens: dict[str, int] = field(default_factory=dict)
+    budget_wall_s: float | None = None
+    budget_working_s: float | None = None
+    show_budget: bool = False
     target: str | None = None
     device: str = "auto"
     gpu: str | None = None
@@ -96,6 +105,11 @@ class RunConfig:
         _gpu(self.gpu)
         _positive("turns", self.turns)
         _positive("budget-usd", self.budget_usd)
+        _positive("budget-wall-s", self.budget_wall_s)
+        _positive("budget-working-s", self.budget_working_s)
+        for bucket, limit in self.budget_tokens.items():
+            _one_of("budget-tokens", bucket, TOKEN_BUDGETS)
+            _positive("budget-tokens", limit)
         _positive("timeout", self.model_options.timeout_s)
         _positive("max-tokens", self.model_options.max_tokens)
         _positive("tool-limit-s", self.tool_limits.limit_s)
@@ -118,6 +132,10 @@ class Settings:
     protocol: str | None = None
     turns: int | None = None
     budget_usd: float | None = None
+    budget_tokens: dict[str, int] | None = None
+    budget_wall_s: float | None = None
+    budget_working_s: float | None = None
+    show_budget: bool | None = None
     target: str | None = None
     device: str | None = None
     gpu: str | None = None
@@ -165,6 +183,10 @@ class Settings:
             wording="tables" if protocol == "paper" else "brief",
             turns=_or(self.turns, 350),
             budget_usd=self.budget_usd,
+            budget_tokens=dict(self.budget_tokens or {}),
+            budget_wall_s=self.budget_wall_s,
+            budget_working_s=self.budget_working_s,
+            show_budget=bool(self.show_budget),
             target=self.target,
             device=_or(self.device, "auto"),
             gpu=self.gpu,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from d2k_agent.agent.budgets import Taken
 from d2k_agent.agent.cache_watch import CacheWatch
 from d2k_agent.agent.compaction import Answered, without
 from d2k_agent.agent.repeats import Told
@@ -67,6 +68,7 @@ class Journal:
         self.answers: list[Answered] = []
         self.cache = CacheWatch()
         self.refused: set[str] = set()
+        self.taken = Taken()
         self.finished: RunFinished | None = None
         self.selected: SelectionMade | None = None
         self.concluded: SelectionConfirmed | None = None
@@ -102,10 +104,6 @@ class Journal:
     def reply(self, call: int) -> ModelReplied | None:
         """The answer to model call `call`, None when it has none yet."""
         return self._replies.get(call)
-
-    def costs(self) -> list[float | None]:
-        """What each reply cost in US$, None where that is not known."""
-        return [reply.cost_usd for reply in self._replies.values()]
 
     def requested(self, call: int) -> tuple[RequestedCall, ...]:
         """The tool calls that the answer to model call `call` requests."""
@@ -154,6 +152,7 @@ class Journal:
 
     def _take(self, event: Event) -> None:
         self._extend(event)
+        self.taken.feed(event)
         match event:
             case ConversationStarted():
                 self.tools = event.tools

@@ -7,8 +7,6 @@ nodes (graph.py) or how a selection is made (selection.py).
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from langgraph.graph import END
 
 from d2k_agent.agent import prompt
@@ -21,6 +19,7 @@ from d2k_agent.agent.submitting import CANDIDATE, VERDICT, record_submission
 from d2k_agent.errors import ContextOverflow, D2KError, ModelError, ScriptEnded, UsageError
 from d2k_agent.models import ModelReply
 from d2k_agent.records import (
+    BudgetTold,
     ConversationStarted,
     Event,
     ModelCallFailed,
@@ -36,7 +35,6 @@ from d2k_agent.records import (
     ToolCallStarted,
     ToolFinished,
     TurnClosed,
-    sum_usd,
 )
 from d2k_agent.toolbox import ToolCall, ToolResult
 
@@ -58,6 +56,8 @@ def prepare(state: State, parts: Parts) -> Way:
         files = [path.name for path in parts.run.workspace.iterdir() if not path.name.startswith(".")]
         names = [schema["function"]["name"] for schema in schemas]
         messages = prompt.opening(files, names, brief=parts.brief, compacts=parts.compactor is not None)
+        if parts.budgets.shown:
+            messages[-1]["content"] += f"\n\n{parts.budgets.announced()}"
         parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
     return Way("call_model")
 
@@ -66,9 +66,9 @@ def call_model(state: State, parts: Parts) -> Way:
     """Get the next reply."""
     number = state["call"] + 1
     if parts.journal.reply(number) is None:
-        spent = _budget_spent(parts)
-        if spent is not None:
-            return Way("select", {"stop": str(spent)})
+        reached = parts.budgets.reached(parts.journal.taken)
+        if reached is not None:
+            return Way("select", {"stop": str(reached)})
         try:
             _ask(parts, number, state["turn"] + 1)
         except (ContextOverflow, ScriptEnded) as ending:
@@ -87,17 +87,6 @@ def call_model(state: State, parts: Parts) -> Way:
     if not calls:
         return Way("nudge", {"call": number})
     return Way(node_of(calls[0]), {"call": number, "nudges": 0, "calls": len(calls), "index": 0})
-
-
-def _budget_spent(parts: Parts) -> StopReason | None:
-    """Why no further request may be made under a limit in dollars, None where one may."""
-    if parts.budget_usd is None:
-        return None
-    costs = parts.journal.costs()
-    if None in costs:
-        return StopReason.COST_UNKNOWN
-    spent = sum_usd(costs)
-    return StopReason.COST_LIMIT if spent is not None and spent >= Decimal(repr(parts.budget_usd)) else None
 
 
 def _ask(parts: Parts, number: int, turn: int) -> None:
@@ -240,14 +229,18 @@ def close_turn(state: State, parts: Parts) -> Way:
         executed = parts.journal.executed(turn, len(calls))
         closed = TurnClosed(turn=turn, calls=len(calls), executed=executed)
         parts.journal.append(*missing, closed, durable=bool(missing))
-    if turn >= parts.turns:
+    if turn >= parts.budgets.turns:
         return Way("select", {"turn": turn, "stop": state["stop"] or str(StopReason.TURN_LIMIT)})
-    return Way("select" if state["stop"] else "call_model", {"turn": turn})
+    if state["stop"]:
+        return Way("select", {"turn": turn})
+    if parts.budgets.shown and parts.journal.taken.told_after < turn:
+        parts.journal.append(BudgetTold(turn=turn, text=parts.budgets.left(turn, parts.journal.taken)))
+    return Way("call_model", {"turn": turn})
 
 
 def select(state: State, parts: Parts) -> Way:
     """Choose the submission that stands for the run."""
-    made = choose(parts.journal.submissions(), parts.workloads, parts.turns, parts.journal.refused)
+    made = choose(parts.journal.submissions(), parts.workloads, parts.budgets.turns, parts.journal.refused)
     event = SelectionMade(selection=made.selection, provisional=made.provisional, why=made.why)
     if parts.journal.selected is None or parts.journal.selected.selection != made.selection:
         parts.journal.append(event)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from d2k_agent.agent.budgets import Budgets
 from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.journal import Journal
 from d2k_agent.contract import Verdict
@@ -36,7 +37,7 @@ Confirm = Callable[[str], Verdict]
 
 @dataclass
 class Parts:
-    """One driven run. `budget_usd` is what its replies may cost (None: no limit), `node` the node at work.
+    """One driven run. `budgets` are its limits, `node` the node at work.
 
     `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compactor`: what
     shortens old answers, None where they stay whole.
@@ -46,10 +47,9 @@ class Parts:
     journal: Journal
     model: Model
     toolbox: Tools
-    turns: int
+    budgets: Budgets
     workloads: tuple[str, ...]
     confirm: Confirm | None
-    budget_usd: float | None = None
     brief: bool = False
     compactor: Compactor | None = None
     node: str = "prepare"

@@ -17,6 +17,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langsmith import tracing_context
 
+from d2k_agent.agent.budgets import Budgets
 from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.graph import build_graph
 from d2k_agent.agent.journal import Journal, Progress
@@ -61,10 +62,9 @@ def run_agent(
             journal,
             model,
             toolbox,
-            config.turns,
+            Budgets.of(config),
             record.workloads,
             confirm,
-            config.budget_usd,
             brief=config.wording == "brief",
             compactor=Compactor(record.price, config.turns) if config.protocol == "efficient" else None,
         )
@@ -90,7 +90,7 @@ def _giving_up_recorded(parts: Parts, progress: Progress) -> Iterator[None]:
 def _drive(parts: Parts) -> RunFinished:
     settings: RunnableConfig = {
         "configurable": {"thread_id": _THREAD},
-        "recursion_limit": recursion_limit(parts.turns),
+        "recursion_limit": recursion_limit(parts.budgets.turns),
     }
     with tracing_context(enabled=False), _checkpoints(parts.run.checkpoint) as saver:
         machine = build_graph().compile(checkpointer=saver)

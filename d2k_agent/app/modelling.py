@@ -31,6 +31,7 @@ MODEL_OPTIONS = (
     "price_file",
     "models_file",
     "budget_usd",
+    "budget_tokens",
 )
 """Settings that say how a model is asked, and what it may cost."""
 

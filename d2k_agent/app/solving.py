@@ -92,7 +92,11 @@ def replay(
         was,
         task=_task_reference(task),
         model=model.name,
-        budget_usd=None,  # recorded replies cost nothing anew
+        # Recorded replies cost nothing anew, and take another time.
+        budget_usd=None,
+        budget_tokens={},
+        budget_wall_s=None,
+        budget_working_s=None,
         target=settings.target or was.target,
         device=settings.device or was.device,
         # The recording's are those of the machine that made it.

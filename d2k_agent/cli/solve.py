@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from d2k_agent.cli.console import print_json, print_text
 from d2k_agent.cli.parsing import (
@@ -19,7 +19,7 @@ from d2k_agent.cli.parsing import (
     command,
 )
 from d2k_agent.cli.tasks import add_levels
-from d2k_agent.config import PROTOCOLS
+from d2k_agent.config import PROTOCOLS, TOKEN_BUDGETS
 
 if TYPE_CHECKING:
     from d2k_agent.app.driving import Finished
@@ -38,9 +38,7 @@ def add(commands: Commands) -> None:
     add_model_options(parser)
     add_price_file(parser, "the model's prices")
     parser.add_argument("--turns", type=int, metavar="N", help="budget of turns (default: 350)")
-    parser.add_argument(
-        "--budget-usd", type=float, metavar="X", help="ask no more once the replies cost X dollars (default: no limit)"
-    )
+    add_budgets(parser)
     parser.add_argument(
         "--protocol",
         choices=PROTOCOLS,
@@ -62,6 +60,47 @@ def add(commands: Commands) -> None:
     add_output_options(parser)
     parser = command(commands, "stop", "end a run for good, with its selection", "d2k-agent stop RUN", run_stop)
     parser.add_argument("run_name", metavar="RUN", help=RUN_HELP)
+
+
+def add_budgets(parser: Parser) -> None:
+    """Limits beside the turns: the first that is reached ends the run before the next request, with its selection."""
+    parser.add_argument(
+        "--budget-usd", type=float, metavar="X", help="ask no more once the replies cost X dollars (default: no limit)"
+    )
+    parser.add_argument(
+        "--budget-tokens",
+        action=TokenBudget,
+        metavar="BUCKET=N",
+        help=f"ask no more once the replies took N tokens of {', '.join(TOKEN_BUDGETS)}; can be given several times",
+    )
+    parser.add_argument(
+        "--budget-wall-s", type=float, metavar="SECONDS", help="ask no more after so long; interruptions do not count"
+    )
+    parser.add_argument(
+        "--budget-working-s", type=float, metavar="SECONDS", help="the same, less the time in the queue for a GPU"
+    )
+    parser.add_argument(
+        "--show-budget",
+        action="store_true",
+        default=None,
+        help="tell the model of all limits at the beginning, and after every turn what is left (default: of none)",
+    )
+
+
+class TokenBudget(argparse.Action):
+    """BUCKET=N into a mapping; every further use adds to it."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Add one budget, or end with a sentence that says what to give."""
+        bucket, _, number = str(values).partition("=")
+        if bucket not in TOKEN_BUDGETS or not number.isdecimal() or int(number) == 0:
+            raise argparse.ArgumentError(
+                self,
+                f"{values!r} is no budget of tokens; give one of {', '.join(TOKEN_BUDGETS)}, such as output=200000",
+            )
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), bucket: int(number)})
 
 
 def add_output_options(parser: Parser) -> None:

@@ -8,6 +8,7 @@ from d2k_agent.records.caches import CacheRecord, Compaction, cache_record, requ
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
 from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
 from d2k_agent.records.events import (
+    BudgetTold,
     CacheChecked,
     Choice,
     Compacted,
@@ -55,6 +56,7 @@ from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, Workl
 
 __all__ = [
     "FALLBACK_SCORE",
+    "BudgetTold",
     "CacheChecked",
     "CacheRecord",
     "Choice",

@@ -26,6 +26,13 @@ class StopReason(enum.StrEnum):
     """The replies cost as many dollars as the run was given, or more by a part of the last one."""
     COST_UNKNOWN = "cost_unknown"
     """The run was given a number of dollars, and a reply has no known price: nobody can say what is left."""
+    TOKEN_LIMIT = "token_limit"
+    """The replies took as many tokens as the run was given, or more by a part of the last one."""
+    TOKENS_UNKNOWN = "tokens_unknown"
+    """The run was given a number of tokens, and a reply did not say how many it took."""
+    WALL_TIME_LIMIT = "wall_time_limit"
+    WORKING_TIME_LIMIT = "working_time_limit"
+    """The run took as much time as it was given, waiting for GPUs not counted, or more by its last step."""
     STOP_REQUESTED = "stop_requested"
     CONTEXT_OVERFLOW = "context_overflow"
     SCRIPT_ENDED = "script_ended"
@@ -160,6 +167,14 @@ class Nudged(_Event):
 
     type: Literal["nudged"] = "nudged"
     call: int
+    text: str
+
+
+class BudgetTold(_Event):
+    """The user message that says what is left after turn `turn`, where the model is told of its budget."""
+
+    type: Literal["budget_told"] = "budget_told"
+    turn: int
     text: str
 
 
@@ -327,6 +342,7 @@ Event = (
     | ModelCallFailed
     | ModelCallInterrupted
     | Nudged
+    | BudgetTold
     | ToolCallStarted
     | ToolCallInterrupted
     | ToolFinished

@@ -14,6 +14,7 @@ from pathlib import Path
 from d2k_agent.contract import VerdictStatus
 from d2k_agent.models import Message
 from d2k_agent.records.events import (
+    BudgetTold,
     ConfirmationMeasured,
     ConfirmationReached,
     ConversationStarted,
@@ -136,7 +137,7 @@ def message_of(event: Event) -> tuple[Message, ...]:
             return (event.message,)
         case ToolFinished():
             return ({"role": "tool", "tool_call_id": event.call_id, "content": event.text},)
-        case Nudged():
+        case Nudged() | BudgetTold():
             return ({"role": "user", "content": event.text},)
         case _:
             return ()
