@@ -15,9 +15,9 @@ from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars, number, 
 HEADER = ("turn", "what", "score", *(name.replace("_", " ") for name in BUCKETS), "US$", "GPU time")
 VERSIONS = ("timed by", "driver", "torch", "triton", "target", "evaluator")
 METHOD = (
-    "Score: the highest geometric-mean speedup over the baseline so far, of what passed and was measured on every "
-    "workload; 0.1 until then. GPU time: while the evaluator held the GPU, and profiles; what commands did there is "
-    "not recorded. Tokens and US$: as recorded with each reply."
+    "Score: the highest geometric-mean speedup over the baseline so far, as measured when it was handed in, of what "
+    "passed on every workload; 0.1 until then. GPU time: while the evaluator held the GPU, and whole calls of profile; "
+    "what commands did there is not recorded. Tokens and US$: as recorded with each reply."
 )
 
 

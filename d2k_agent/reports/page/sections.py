@@ -36,6 +36,9 @@ AXES: dict[str, Reading] = {
 }
 
 
+_BUDGETS = "Under smaller budgets of turns"
+MOST_UNFOLDED = 10
+"""Runs whose budgets stand open."""
 _CURVE = ("turn", *HEADER[2:])
 _LEGEND = (
     "Speedup over the baseline, which is the dashed line at 1, on a logarithmic scale. Dotted: the fallback, before "
@@ -119,7 +122,8 @@ def _moves(runs: Sequence[RunReport], budgets: Sequence[int]) -> Iterator[Elemen
     header, numeric = ("run", *HEADER), ("turn", *HEADER[2:])
     if budgets:
         rows = [(run.name, *row.cells()) for run in runs for row in rows_of(run.curve, run.state, budgets, moves=False)]
-        yield table_of("Under smaller budgets of turns", header, rows, numeric)
+        told = table_of(_BUDGETS, header, rows, numeric)
+        yield told if len(runs) <= MOST_UNFOLDED else folded(_BUDGETS, told)
     rows = [(run.name, *row.cells()) for run in runs for row in rows_of(run.curve, run.state, ())]
     title = "Every turn that moved the score"
     yield folded(title, table_of(title, header, rows, numeric))
