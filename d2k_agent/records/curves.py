@@ -37,6 +37,8 @@ FALLBACK_SCORE = 0.1
 """The protocol's score of a curve until the first eligible submission."""
 HOLDS_THE_GPU = ("baseline", "correctness", "captured", "launches", "timing", "profile", "device clock")
 """Steps of an evaluation during which the evaluator holds the GPU. Waiting for it is in none of them."""
+QUEUED_S = "queued_s"
+"""The entry of a tool result's data that says how many of the call's seconds were a wait for a GPU."""
 _ON_A_GPU = ("submit", "profile")
 _NOT_OVER = (StopReason.TURN_LIMIT, StopReason.STOP_REQUESTED)
 """A run that ended so would have gone on under a larger budget of turns."""
@@ -47,8 +49,8 @@ class Spent:
     """What a run had taken at some moment, from its beginning. None: nobody knows any of it.
 
     `lower_bound`s say that a part is not known, so that the truth may be more. `cost_usd` is what was recorded with the
-    replies. `gpu_seconds` are those for which the evaluator held the GPU, and whole calls of `profile`; what commands
-    of the agent did there is not recorded.
+    replies. `gpu_seconds` are those for which the evaluator held the GPU, and calls of `profile` without their recorded
+    wait for it; what commands of the agent did there is not recorded.
     """
 
     usage: Usage
@@ -184,7 +186,7 @@ class _GpuMeter:
                 case EvaluationTook() | ConfirmationTook() if _key(event) in self._judged_there:
                     known.append(sum(event.seconds.get(step, 0.0) for step in HOLDS_THE_GPU))
                 case ToolFinished(name="profile", executed=True) if self._on_a_gpu(event):
-                    known.append(event.seconds)
+                    known.append(event.seconds - event.data.get(QUEUED_S, 0.0))
                 case VerdictReached() | ConfirmationReached() if _key(event) in self._judged_there - self._timed:
                     complete = False
                 case ToolCallInterrupted():

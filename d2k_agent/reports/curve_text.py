@@ -16,7 +16,7 @@ HEADER = ("turn", "what", "score", *(name.replace("_", " ") for name in BUCKETS)
 VERSIONS = ("timed by", "driver", "torch", "triton", "target", "evaluator")
 METHOD = (
     "Score: the highest geometric-mean speedup over the baseline so far, as measured when it was handed in, of what "
-    "passed on every workload; 0.1 until then. GPU time: while the evaluator held the GPU, and whole calls of profile; "
+    "passed on every workload; 0.1 until then. GPU time: while the evaluator held the GPU, and calls of profile; "
     "what commands did there is not recorded. Tokens and US$: as recorded with each reply."
 )
 
@@ -81,6 +81,8 @@ def steps(found: Curve) -> Iterator[tuple[Point, Point]]:
 
 def budget_notes(run: RunReport, budgets: Sequence[int]) -> Iterator[str]:
     """What the answers about budgets rest on."""
+    if budgets and run.record.config.show_budget:
+        yield "its model was told what was left of its budgets, so under another one it may have gone otherwise"
     unknown = [budget for budget in budgets if run.curve.under(budget) is None]
     if unknown:
         turns = counted(run.curve.end.turn, "turn")

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from d2k_agent import toolbox
 from d2k_agent.agent import select
 from d2k_agent.catalog import samples_dir
-from d2k_agent.contract import VerdictStatus
+from d2k_agent.contract import QUEUED, VerdictStatus
 from d2k_agent.evaluator import judge
 from d2k_agent.models import Usage
 from d2k_agent.records import (
@@ -32,7 +33,7 @@ from d2k_agent.records import (
     curve,
     read_trace,
 )
-from d2k_agent.records.curves import HOLDS_THE_GPU
+from d2k_agent.records.curves import HOLDS_THE_GPU, QUEUED_S
 from tests.reports.curved import (
     COST_USD,
     GPU_SECONDS,
@@ -162,11 +163,13 @@ def test_on_a_cpu_no_gpu_was_held_and_the_score_stays_the_fallback() -> None:
     assert [(p.score, p.spent.gpu_seconds) for p in found.points] == [(0.1, 0.0)] * 3
 
 
-def test_a_profile_holds_the_gpu_as_long_as_its_call_takes() -> None:
+def test_a_profile_holds_the_gpu_as_long_as_its_call_takes_without_the_wait_for_it() -> None:
     profile = ToolFinished(
         turn=1, index=2, call_id="p", name="profile", status="ok", text="", seconds=7.0, data={"outcome": "profiled"}
     )
     assert curve(trace_of(profile, *a_turn(1, None))).points[1].spent.gpu_seconds == 7.0
+    waited = profile.model_copy(update={"data": {"outcome": "profiled", QUEUED_S: 3.0}})
+    assert curve(trace_of(waited, *a_turn(1, None))).points[1].spent.gpu_seconds == 4.0
     on_cpu = profile.model_copy(update={"data": {"outcome": "untimed"}})
     assert curve(trace_of(on_cpu, *a_turn(1, None))).points[1].spent.gpu_seconds == 0.0
 
@@ -212,6 +215,10 @@ def test_the_sample_run_climbs_to_its_selection() -> None:
     assert seconds == sorted(seconds) and seconds[5] == 0 and seconds[-1] > seconds[-2] > 0
     replies = [event for event in trace.events if isinstance(event, ModelReplied)]
     assert replies and found.end.spent.tokens is None
+
+
+def test_a_wait_for_the_gpu_goes_by_one_name() -> None:
+    assert QUEUED_S == toolbox.QUEUED_S and QUEUED not in HOLDS_THE_GPU
 
 
 def test_every_step_that_the_evaluator_takes_on_the_device_holds_it() -> None:

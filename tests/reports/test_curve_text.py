@@ -57,6 +57,13 @@ def test_what_a_larger_budget_had_given_is_unknown_where_the_run_was_ended_befor
     assert "r: it was ended after 1 turn, so what 100 would have given is not known." in text
 
 
+def test_where_the_model_knew_its_budget_answers_about_others_are_no_more_than_a_guess() -> None:
+    trace = replace(a_curved_run(2.0), run=record(show_budget=True))
+    warning = "r: its model was told what was left of its budgets, so under another one it may have gone otherwise."
+    assert warning in told(reported(trace), budgets=(1,))
+    assert "told" not in told(reported(trace)) and "told" not in told(reported(a_curved_run(2.0)), budgets=(1,))
+
+
 def test_of_several_runs_the_turns_between_are_left_to_the_page() -> None:
     shown = rows(told(reported(a_curved_run(1.0, 2.0), "one"), reported(a_curved_run(1.5, 3.0), "two")))
     assert [row[0] for row in shown[1:-1]] == ["one", "2", "two", "2"]
