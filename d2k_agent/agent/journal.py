@@ -17,6 +17,7 @@ from d2k_agent.agent.replies import RequestedCall, requested_calls
 from d2k_agent.models import Message
 from d2k_agent.models.prefix import Prefix
 from d2k_agent.records import (
+    BudgetTold,
     Compacted,
     Confirmation,
     ConfirmationMeasured,
@@ -233,5 +234,7 @@ def _place(event: Event) -> str:
             return f"the answer to {event.name} in turn {event.turn}"
         case Nudged():
             return f"the nudge after reply {event.call}"
+        case BudgetTold():
+            return f"the budget left after turn {event.turn}"
         case _:
             return "the opening"
