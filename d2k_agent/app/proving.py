@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from d2k_agent.app.evaluation import open_evaluation
+from d2k_agent.app.evaluation import Evaluation, open_evaluation
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
-from d2k_agent.contract import JobKind
+from d2k_agent.contract import JobKind, Verdict
 from d2k_agent.errors import UsageError
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Finding, Task
     from d2k_agent.launchers import Progress
 
+MOST_OF_A_LIMIT = 0.75
+"""What the expert may use of a gate on small shapes (decision 5): the rest is for other designs and other machines."""
+BOUNDS = ("memory", "copies")
+"""Gates with a bound that may be used up."""
 
-def proof_of(around: Surroundings, task: Task, progress: Progress) -> Finding:
-    """The finding "proof", on a CPU at the smoke shapes. Raises MachineError where there is no evaluator."""
+
+def proofs_of(around: Surroundings, task: Task, progress: Progress) -> Iterator[Finding]:
+    """The findings, as they come, on a CPU at the smoke shapes and those of variations that are not late.
+
+    proof     the evaluator's own look at the task, without any candidate
+    expert    the expert passes, with a quarter of every gate to spare; baseline passes
+    wrong     each wrong kernel fails where it must
+
+    Raises MachineError where there is no evaluator.
+    """
     from d2k_agent.catalog import Finding
 
     settings = around.settings(Settings(device="cpu"))
@@ -24,5 +38,65 @@ def proof_of(around: Surroundings, task: Task, progress: Progress) -> Finding:
         try:
             verdict = evaluation.judge(JobKind.PROVE, "")
         except UsageError as problem:
-            return Finding("proof", False, str(problem))
-    return Finding("proof", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
+            yield Finding("proof", False, str(problem))
+            return
+        yield Finding("proof", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
+        if verdict.status.acceptable and task.guidance is not None:
+            yield from _of_sources(evaluation, task, progress)
+
+
+def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Iterator[Finding]:
+    from d2k_agent.catalog import Finding, wrong_kernels
+    from d2k_agent.catalog.reading import read_text
+
+    assert task.guidance is not None
+    labels = _labels(task)
+    for name in ("expert", "baseline"):
+        path = task.guidance / f"{name}.py"
+        if path.is_file():
+            progress(f"judging the {name}")
+            verdict = evaluation.judge(JobKind.EVALUATE, read_text(path), labels)
+            told = _shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
+            yield Finding(name, not told, told)
+    missed = []
+    kernels = wrong_kernels(task)
+    for number, kernel in enumerate(kernels, 1):
+        progress(f"judging wrong kernel {number} of {len(kernels)}, {kernel.name}")
+        verdict = evaluation.judge(JobKind.EVALUATE, kernel.text, labels)
+        found = failed_checks(verdict)
+        if verdict.status.acceptable:
+            missed.append(f"{kernel.name} passes every check: tighten the gates, or add a variation that shows it")
+        elif kernel.fails not in found:
+            where = ", ".join(found) or f"{verdict.status} ({verdict.message})"
+            missed.append(f"{kernel.name} must fail at {kernel.fails}, and fails at {where}")
+    if kernels:
+        yield Finding("wrong kernels", not missed, "; ".join(missed))
+
+
+def failed_checks(verdict: Verdict) -> list[str]:
+    """What decided against a candidate: rules by name, gates by output and name."""
+    failed = [check for result in verdict.workloads for check in result.checks if not check.passed]
+    return [violation.check for violation in verdict.violations] + [f"{item.output} {item.gate}" for item in failed]
+
+
+def _labels(task: Task) -> list[str]:
+    """All small shapes: a job that names them neither compiles nor runs what is late."""
+    hidden = json.loads(task.bundle().hidden["workloads.json"])
+    names = [variation["name"] for variation in hidden["variations"] if not variation.get("late")]
+    return [*(smoke["label"] for smoke in hidden["smoke"]), *dict.fromkeys(names)]
+
+
+def _shortcoming(verdict: Verdict) -> str:
+    """What keeps an expert from showing that the gates can be reached; empty where nothing does."""
+    if not verdict.status.acceptable:
+        return verdict.message
+    for result in verdict.workloads:
+        for check in result.checks:
+            if check.limit and check.value is not None and check.gate not in BOUNDS:
+                part = check.value / check.limit
+                if part > MOST_OF_A_LIMIT and check.gate != "allclose_share":
+                    return (
+                        f"{check.output} {check.gate} is {part:.0%} of its limit on {result.label}: the gate is to be "
+                        f"reached with at most {MOST_OF_A_LIMIT:.0%}, so widen it or make the expert more accurate"
+                    )
+    return ""

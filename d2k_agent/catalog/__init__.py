@@ -18,6 +18,7 @@ from d2k_agent.catalog.resources import (
 )
 from d2k_agent.catalog.staging import stage, staged_files
 from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
+from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
 
 __all__ = [
     "LEVELS",
@@ -25,6 +26,7 @@ __all__ = [
     "Finding",
     "Task",
     "Workload",
+    "WrongKernel",
     "check_task",
     "data_root",
     "find_task",
@@ -40,4 +42,5 @@ __all__ = [
     "staged_files",
     "tasks_dir",
     "tools_dir",
+    "wrong_kernels",
 ]

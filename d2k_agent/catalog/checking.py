@@ -18,6 +18,7 @@ from d2k_agent.catalog.schema import problems
 from d2k_agent.catalog.secrecy import leaks
 from d2k_agent.catalog.staging import staged_files
 from d2k_agent.catalog.task import HIDDEN_FILES, SHARED_FILES, Task
+from d2k_agent.catalog.wrong import wrong_kernels
 from d2k_agent.errors import UsageError
 
 SOURCES = ("expert.py", "baseline.py")
@@ -159,6 +160,13 @@ def _secrecy(task: Task) -> Iterator[str]:
                 yield f"staged with {','.join(levels) or 'no level'}: {leak}"
 
 
+def _wrong(task: Task) -> Iterator[str]:
+    names = Counter(kernel.name for kernel in wrong_kernels(task))
+    for name, count in names.items():
+        if count > 1:
+            yield f"{count} wrong kernels are called {name}"
+
+
 CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "files": _files,
     "config": _config,
@@ -168,4 +176,5 @@ CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "hidden": _hidden_checks,
     "guidance": _guidance,
     "secrecy": _secrecy,
+    "wrong": _wrong,
 }

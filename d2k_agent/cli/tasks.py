@@ -104,7 +104,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when one of them failed. The task's code runs only where its files are in order."""
-    from d2k_agent.app.proving import proof_of
+    from d2k_agent.app.proving import proofs_of
     from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import check_task, find_task
     from d2k_agent.cli.console import print_json, print_text
@@ -114,7 +114,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     findings = check_task(task)
     if not arguments.no_run and all(item.passed for item in findings):
         with open_progress(quiet=False, json=True) as progress:
-            findings.append(proof_of(here(), task, progress.step))
+            findings += proofs_of(here(), task, progress.step)
     if arguments.json:
         print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
     else:

@@ -81,20 +81,28 @@ def test_a_reported_gate_tells_and_does_not_decide() -> None:
     answer = Answer([], {"y": torch.ones(4)}, {"y": torch.zeros(4)}, {})
     near = {"gate": "close", "atol": 0.1, "rtol": 0.0}
     (check,) = compare_answer(answer, [], lambda *_: None, [near])
-    assert (check.value, check.limit, check.passed) == (1.0, None, True)
+    assert (check.value, check.limit, check.passed) == (10.0, None, True)
 
 
 def test_every_element_is_close_or_the_first_one_that_is_not_is_named() -> None:
     gate = {"gate": "close", "atol": 1e-6, "rtol": 1e-5}
     expected = torch.tensor([1.0, -math.inf, 100.0])
-    (check,) = compare(torch.tensor([1.000005, -math.inf, 100.0005]), expected, gate)
-    assert (check.value, check.passed) == (0.0, True)
+    (check,) = compare(torch.tensor([1.0, -math.inf, 100.0005]), expected, gate)
+    assert check.passed
+    assert check.value == pytest.approx(0.5, rel=0.01), "half of what is allowed"
     (check,) = compare(torch.tensor([1.0, -math.inf, 100.01]), expected, gate)
     assert not check.passed
     assert "1 of 3" in check.message and "[2]" in check.message
+    assert compare(torch.tensor([1.0, -math.inf, 100.01]), expected, gate | {"share": 0.4})[0].passed
     (check,) = compare(torch.tensor([1.0, math.inf, 100.0]), expected, gate)
     assert not check.passed, "an infinity of the other sign"
-    assert compare(torch.zeros(3), expected, gate | {"limit": 1.0})[0].passed
+    assert check.value is None
+
+
+def test_without_any_tolerance_close_is_the_same() -> None:
+    gate = {"gate": "close", "atol": 0.0, "rtol": 0.0}
+    assert compare(torch.zeros(3), torch.zeros(3), gate)[0].passed
+    assert not compare(torch.full((3,), 1e-30), torch.zeros(3), gate)[0].passed
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.bool])

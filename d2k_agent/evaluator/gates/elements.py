@@ -8,28 +8,50 @@ from d2k_agent.evaluator.gates.base import Compared, Found, position
 
 
 def close(compared: Compared) -> Found:
-    """The share of elements that are not within atol + rtol * |expected|; infinities and NaN must be the same."""
+    """The largest |output - expected| over atol + rtol * |expected|, at most 1; infinities and NaN must be the same.
+
+    The worst `share` of the elements is left out of it, none where it is not given.
+    """
+    ratio = _ratio(compared).reshape(-1)
+    beyond = int(float(compared.gate.get("share", 0.0)) * ratio.numel())
+    if not ratio.numel():
+        return 0.0, 1.0, True, ""
+    value = float(ratio.topk(beyond + 1).values[-1]) if beyond else float(ratio.max())
+    if value <= 1.0:
+        return value, 1.0, True, ""
     bound = f"{compared.gate['atol']:g} + {compared.gate['rtol']:g} * |expected|"
-    return _share(compared, ~_near(compared), f"further than {bound} from the reference")
+    far = _ratio(compared) > 1.0
+    told = f"{int(far.sum())} of {far.numel()} elements are further than {bound} from the reference, the first at"
+    return value, 1.0, False, f"{told} {position(far)}"
 
 
 def exact(compared: Compared) -> Found:
     """The share of elements that are not equal to the reference's; zeros of both signs are equal."""
     output, expected = (_comparable(tensor) for tensor in (compared.output, compared.expected))
-    return _share(compared, ~_same(output, expected), "not the reference's")
+    wrong = ~_same(output, expected)
+    count = int(wrong.sum())
+    value = count / wrong.numel() if wrong.numel() else 0.0
+    passed = value <= compared.limit
+    told = (
+        "" if passed else f"{count} of {wrong.numel()} elements are not the reference's, the first at {position(wrong)}"
+    )
+    return value, compared.limit, passed, told
 
 
 def allclose_share(compared: Compared) -> Found:
-    """The share of elements within atol + rtol * |expected|, at least `limit`."""
-    near = _near(compared)
+    """Share of elements within atol + rtol * |expected|. Decides only where the task gives it a limit."""
+    near = _ratio(compared) <= 1.0
     value = float(near.double().mean()) if near.numel() else 1.0
     return value, compared.gate.get("limit"), value >= compared.limit, ""
 
 
-def _near(compared: Compared) -> torch.Tensor:
+def _ratio(compared: Compared) -> torch.Tensor:
+    """How far each element is off, 1 being as far as it may be: infinite where nothing but the same will do."""
     output, expected = compared.output.double(), compared.expected.double()
     bound = float(compared.gate["atol"]) + float(compared.gate["rtol"]) * expected.abs()
-    return _same(output, expected) | (((output - expected).abs() <= bound) & expected.isfinite())
+    ratio = (output - expected).abs() / bound
+    ratio = torch.where(ratio.isfinite() & expected.isfinite(), ratio, torch.inf)
+    return torch.where(_same(output, expected), 0.0, ratio)
 
 
 def _same(output: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
@@ -39,11 +61,3 @@ def _same(output: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
 def _comparable(tensor: torch.Tensor) -> torch.Tensor:
     """PyTorch compares no floats of one byte."""
     return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
-
-
-def _share(compared: Compared, wrong: torch.Tensor, what: str) -> Found:
-    count = int(wrong.sum())
-    value = count / wrong.numel() if wrong.numel() else 0.0
-    passed = value <= compared.limit
-    message = "" if passed else f"{count} of {wrong.numel()} elements are {what}, the first at {position(wrong)}"
-    return value, compared.limit, passed, message

@@ -12,7 +12,7 @@ GATES: dict[str, Kind] = {
     "rel_norm": Kind(rel_norm, numbers=("limit",)),
     "slice": Kind(slice_norm, numbers=("limit",), optional=("floor", "block")),
     "row_norm": Kind(slice_norm, numbers=("limit",)),
-    "close": Kind(close, numbers=("atol", "rtol"), optional=("limit",)),
+    "close": Kind(close, numbers=("atol", "rtol"), optional=("share",)),
     "allclose_share": Kind(allclose_share, numbers=("atol", "rtol"), optional=("limit",)),
     "exact": Kind(exact, optional=("limit",)),
     "set": Kind(selected, numbers=("margin",), optional=("limit", "ordered"), functions=("scores",)),
