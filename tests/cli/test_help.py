@@ -29,6 +29,7 @@ COMMANDS = [
     "runs rm",
     "trace show",
     "trace replay",
+    "models check",
     "report",
     "cost",
     "doctor",
