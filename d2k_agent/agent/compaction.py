@@ -2,7 +2,8 @@
 
 Covers: the decision, in tokens counted here, and the shortened results. Does not cover: recording it or changing the
 conversation (nodes, journal). Every shortening writes what stands behind it into the provider's cache anew, so results
-are not shortened one by one as they age, but rarely and together.
+are not shortened one by one as they age, but together: when carrying them has cost as much as writing anew will. Who
+buys when the rent paid has reached the price never pays more than twice the least possible.
 """
 
 from __future__ import annotations
@@ -17,9 +18,6 @@ from d2k_agent.records import Compacted
 
 KEPT_TURNS = 8
 """Results of the last turns stay whole: a model still works with them."""
-LEAST_SAVED_TOKENS = 4_000
-MARGIN = 2
-"""What is saved has to be worth so many times what writing the cache anew costs: nobody knows how long a run lasts."""
 MOST_CHARS = 160
 MARK = " [shortened]"
 _USUAL_WRITE, _USUAL_READ = Decimal("1.25"), Decimal("0.1")
@@ -53,21 +51,23 @@ class Compactor:
     ) -> Compacted | None:
         """What to shorten before request `call` of turn `turn` (from 1), None where it does not pay."""
         old = self._longer(answers, turn - KEPT_TURNS)
-        saved = self._saved(old)
-        if saved < LEAST_SAVED_TOKENS:
+        if not old:
             return None
-        rewritten = self._rewritten(messages, old)
-        # A run that took so many turns is expected to take as many more, within its limit.
-        horizon = min(turn - 1, self._turns - turn + 1)
+        saved = self._saved(old)
+        carried = sum(self._saved([item]) * (turn - KEPT_TURNS - item.turn) for item in old)
         write, read = self._prices()
-        gain, price = saved * read * horizon, rewritten * (write - read)
-        if gain < MARGIN * price:
+        # Nobody knows how long a run lasts: it is expected to go on for as long as it has, within its limit.
+        horizon = min(turn - 1, self._turns - turn + 1)
+        rewritten = self._rewritten(messages, old)
+        price = rewritten * (write - read)
+        if read * min(carried, saved * horizon) < price:
             return None
         unit = "US$" if self._rates is not None else "millions of uncached tokens' worth"
         why = (
-            f"{len(old)} results: {saved:,} tokens less in each of about {horizon} more requests save "
-            f"{saved:,} x {read} x {horizon} = {gain / 1_000_000:.4f} {unit}; {rewritten:,} tokens are written anew: "
-            f"{rewritten:,} x ({write} - {read}) = {price / 1_000_000:.4f}"
+            f"{len(old)} results, {saved:,} tokens: carrying them since turn by turn cost {carried:,} x {read} = "
+            f"{carried * read / 1_000_000:.4f} {unit}, and about {horizon} more requests would cost "
+            f"{saved:,} x {read} x {horizon} = {saved * read * horizon / 1_000_000:.4f}; writing anew what "
+            f"stands behind them costs {rewritten:,} x ({write} - {read}) = {price / 1_000_000:.4f}"
         )
         return self._compacted(old, saved, rewritten, why, call, turn)
 

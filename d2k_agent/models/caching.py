@@ -7,9 +7,8 @@ records both). Providers count in tokens of their own, so what is expected rests
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from d2k_agent.models.prices import Rates
 from d2k_agent.models.protocol import CachePlan, Message
@@ -69,6 +68,7 @@ class CachePlanner:
         self._gaps_s = list(gaps_s)
         self._asked: float | None = None
         self._before: Sequence[Message] = ()
+        self._changed: int | None = None
         self._cached, self._new = 0, 0
         self._ttl_s: int | None = None
 
@@ -76,17 +76,18 @@ class CachePlanner:
         """The plan of the request with `messages` that goes out at `now` (seconds of any steady clock)."""
         gap_s = None if self._asked is None else now - self._asked
         self._gaps_s += [] if gap_s is None else [gap_s]
-        pairs = zip(self._before, messages, strict=False)
-        same = len(list(takewhile(lambda pair: pair[0] is pair[1] or pair[0] == pair[1], pairs)))
-        moved = same < len(self._before)
+        pairs = enumerate(zip(self._before, messages, strict=False))
+        differ = [at for at, (old, new) in pairs if old is not new and old != new]
+        changed = {at for at in (self._changed, *differ[-1:]) if at is not None}
         self._asked, self._before = now, tuple(messages)
+        self._changed = max(changed, default=None)
         choice = chosen_ttl(self.rules.ttls_s, self._gaps_s[-GAPS:], self._cached, self._new, self._rates)
         why = "" if choice.ttl_s == self._ttl_s else choice.why
         self._ttl_s = choice.ttl_s
-        points = cache_points(messages, same if moved else None)[-self.rules.most_marks :] if self.rules.marks else []
+        points = cache_points(messages, changed, moved=bool(differ)) if self.rules.marks else []
         return CachePlan(
             marks=self.rules.marks,
-            points=tuple(points),
+            points=tuple(points[-self.rules.most_marks :]),
             ttl_s=choice.ttl_s,
             least_tokens=self.rules.least_tokens,
             step_tokens=self.rules.step_tokens,
@@ -101,19 +102,20 @@ class CachePlanner:
         self._cached = cached
 
 
-def cache_points(messages: Sequence[Message], same: int | None = None) -> list[int]:
-    """Indices of the messages that end a cached prefix, at most four.
+def cache_points(messages: Sequence[Message], changed: Collection[int] = (), *, moved: bool = False) -> list[int]:
+    """Indices of the messages that end a cached prefix, in order.
 
     The system message (tools come before it and are covered), the end of the opening, the end of the request before,
     which is what was written last time, and the end of this one. Finding the previous end by lookback is not enough:
-    providers look back about twenty blocks, and one reply may ask for more tool results than that. Where only the
-    first `same` messages are those of the request before, the last end among them takes the place of the previous one.
+    providers look back about twenty blocks, and one reply may ask for more tool results than that. Where messages were
+    changed since (`moved`), that end is of no use. `changed` are the last messages that were, now and the time before:
+    what stands up to there stays, so an entry is kept alive there, and the next change is read up to it.
     """
     replies = [index for index, message in enumerate(messages) if message.get("role") == "assistant"]
     ends = [index - 1 for index in replies if index > 0]
-    known = ends if same is None else [end for end in ends if end < same]
     points = {0} if messages and messages[0].get("role") == "system" else set()
-    return sorted(points | {*ends[:1], *known[-1:]} | {len(messages) - 1})
+    previous = [] if moved else ends[-1:]
+    return sorted(points | {*ends[:1], *changed, *previous} | {len(messages) - 1})
 
 
 def cached_by(plan: CachePlan, usage: Usage) -> int | None:

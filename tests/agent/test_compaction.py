@@ -43,8 +43,8 @@ def planned(turns: int, limit: int = 350, price: PriceRow | None = PRICE, words:
     return Compactor(price, limit).planned(messages, answers, call=turns + 1, turn=turns + 1)
 
 
-def test_nothing_is_shortened_before_it_pays_and_the_first_time_it_does_many_are() -> None:
-    steps = [planned(turns) for turns in range(1, 40)]
+def test_nothing_is_shortened_before_carrying_it_has_cost_what_writing_anew_will() -> None:
+    steps = [planned(turns) for turns in range(1, 60)]
     first = next(index for index, step in enumerate(steps) if step is not None)
     step = steps[first]
     assert first > KEPT_TURNS and step is not None
@@ -55,9 +55,10 @@ def test_nothing_is_shortened_before_it_pays_and_the_first_time_it_does_many_are
 def test_the_arithmetic_is_that_of_the_prices() -> None:
     step = planned(40)
     assert step is not None
-    gain, cost = step.saved_tokens * 0.5 * 40 / 1e6, step.rewritten_tokens * (6.25 - 0.5) / 1e6
-    assert gain >= 2 * cost
-    assert f"x 0.5 x 40 = {gain:.4f} US$" in step.why
+    carried = sum(step.saved_tokens / len(step.results) * (41 - KEPT_TURNS - turn) for turn in range(1, 33))
+    ahead, cost = step.saved_tokens * 0.5 * 40 / 1e6, step.rewritten_tokens * (6.25 - 0.5) / 1e6
+    assert min(0.5 * carried / 1e6, ahead) >= cost
+    assert f"x 0.5 x 40 = {ahead:.4f}" in step.why
     assert f"{step.rewritten_tokens:,} x (6.25 - 0.5) = {cost:.4f}" in step.why
 
 
@@ -68,6 +69,7 @@ def test_near_its_last_turn_a_run_is_left_alone() -> None:
 
 def test_short_results_are_left_alone_however_old() -> None:
     assert planned(200, words=0) is None
+    assert planned(KEPT_TURNS) is None, "nothing is old"
 
 
 def test_without_prices_the_usual_ratios_decide() -> None:

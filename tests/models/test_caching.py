@@ -83,12 +83,16 @@ def test_marks_end_the_opening_the_request_before_and_this_one() -> None:
     assert cache_points(conversation(0)) == [0, 1]
 
 
-def test_behind_a_change_the_last_end_that_still_holds_is_marked() -> None:
+def test_an_entry_is_kept_alive_where_a_change_ended() -> None:
     planner = CachePlanner(MARKED)
-    before, after = conversation(6), conversation(7)
-    planner.plan(before, 0.0)
-    after[9] = {**after[9], "content": "shortened"}
-    assert planner.plan(after, 1.0).points == (0, 1, 7, 15)
+    planner.plan(conversation(6), 0.0)
+    short = {**result(1), "content": "shortened"}
+    once = [message if at != 9 else short for at, message in enumerate(conversation(9))]
+    assert planner.plan(once[:16], 1.0).points == (0, 1, 9, 15)
+    assert planner.plan(once[:18], 2.0).points == (1, 9, 15, 17)
+    twice = [message if at != 13 else short for at, message in enumerate(once)]
+    assert planner.plan(twice, 3.0).points == (1, 9, 13, 19), "what was shortened first is read, up to its end"
+    assert planner.plan([*twice, said(9), result(9)], 4.0).points == (1, 13, 19, 21)
 
 
 def test_a_provider_that_caches_by_itself_gets_no_marks() -> None:

@@ -1,0 +1,57 @@
+"""The token benchmark reads the sample run back: what it words anew is what was recorded."""
+
+from __future__ import annotations
+
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.catalog import samples_dir
+from d2k_agent.models.tokens import count_tokens
+from d2k_agent.records import ToolFinished, Trace, read_trace
+
+FILE = Path(__file__).parents[2] / "benchmarks" / "tokens.py"
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> dict[str, Any]:
+    return runpy.run_path(str(FILE))
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return read_trace(samples_dir() / "muon")
+
+
+def test_the_evaluators_answers_take_less_than_half_of_the_tokens(benchmark: dict[str, Any], trace: Trace) -> None:
+    tokens: Counter[tuple[str, str]] = Counter()
+    for event in trace.events:
+        if isinstance(event, ToolFinished) and event.name in ("submit", "compile", "profile"):
+            for wording in ("tables", "brief"):
+                text = benchmark["worded"](trace, event, wording)
+                assert wording == "brief" or text == event.text
+                tokens[event.name, wording] += count_tokens(text)
+    assert tokens["compile", "brief"] < 0.4 * tokens["compile", "tables"]
+    assert tokens["submit", "brief"] < 0.4 * tokens["submit", "tables"]
+    assert tokens["profile", "brief"] < 0.7 * tokens["profile", "tables"]
+
+
+def test_a_report_of_another_version_is_refused(benchmark: dict[str, Any], trace: Trace) -> None:
+    report = next(e.text for e in trace.events if isinstance(e, ToolFinished) and e.name == "compile" and e.turn == 5)
+    assert len(benchmark["read_compile"](report).kernels) == 18
+    with pytest.raises(ValueError, match="not one of this version's"):
+        benchmark["read_compile"](f"{report}\n")
+    with pytest.raises(ValueError, match="begins like this"):
+        benchmark["read_compile"]("It compiles")
+
+
+def test_the_paper_has_four_tools_and_steps_without_calls_are_left_out(benchmark: dict[str, Any], trace: Trace) -> None:
+    steps = benchmark["steps_of"](trace)
+    assert len(benchmark["under"]("default", steps)) == len(steps) == 15
+    kept = benchmark["under"]("paper", steps)
+    names = {call["function"]["name"] for step in kept for call in step.message.get("tool_calls", ())}
+    assert names == {"read", "write", "bash", "submit"}
+    assert all(len(step.answers) == len(step.message.get("tool_calls", ())) for step in kept)
