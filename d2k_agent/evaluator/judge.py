@@ -6,7 +6,6 @@ late variations, the compile report) is remembered by source digest for the life
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,12 +17,10 @@ from d2k_agent.contract import (
     Environment,
     EvaluatorJob,
     JobKind,
-    Profile,
     Verdict,
     VerdictStatus,
     Violation,
     WorkloadResult,
-    source_sha256,
 )
 from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory
@@ -34,12 +31,12 @@ from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, plan
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.evidence import own_kernels
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
+from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import ProfileUnavailable, profile_of, with_device_clock
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
-from d2k_agent.evaluator.timing.results import failure_of, results_of
-from d2k_agent.evaluator.timing.session import Baseline, Comparison, Outcome, Running, Setting
+from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
 from d2k_agent.isolation import lease
 
 
@@ -68,15 +65,7 @@ class _Case:
         self._bench, self._job = bench, job
         self._task = LoadedTask(job.task)
         self._device = bench.device(job.device)
-        self._results: list[WorkloadResult] = []
-        self._registered: list[WorkloadResult] = []
-        self._report: CompileReport | None = None
-        self._outcome: Outcome | None = None
-        self._profile: Profile | None = None
-        self._notes: list[str] = []
-        self._peak_memory_bytes: int | None = None
-        self._seconds: dict[str, float] = {}
-        self._isolation: str | None = None
+        self._found = Findings()
         self._held = ExitStack()
         self._running = Running(self._process)
         self._baseline: Baseline | None = None
@@ -84,7 +73,7 @@ class _Case:
         self._target = job.target or elsewhere or present_target()
         self._budget = Budget(job.limits.job_s)
         if job.kind is JobKind.PROFILE and not self._device.times:
-            self._notes.append(
+            self._found.notes.append(
                 "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
             )
 
@@ -98,14 +87,14 @@ class _Case:
                 if unleased is not None and name in _ON_THE_DEVICE:
                     # From here on the GPU is ours alone: what one run checks would slow what another one times.
                     queued_s = self._held.enter_context(lease.hold([unleased], self._bench.progress))
-                    self._seconds[QUEUED] = round(queued_s, 3)
+                    self._found.seconds[QUEUED] = round(queued_s, 3)
                     unleased = None
                 began = time.monotonic()
                 try:
                     ended = step()
                 except CandidateFault as fault:
                     ended = self._end(fault.status, fault.message, fault.violations)
-                self._seconds[name] = round(time.monotonic() - began, 3)
+                self._found.seconds[name] = round(time.monotonic() - began, 3)
                 if ended is not None:
                     return self._end(ended.status, ended.message, ended.violations)
         return self._acceptable()
@@ -134,8 +123,8 @@ class _Case:
         return steps
 
     def _proof(self) -> Verdict | None:
-        self._results = prove(self._task, self._device, self._job.seed, self._bench.progress)
-        failed = [result for result in self._results if not result.status.acceptable]
+        self._found.results = prove(self._task, self._device, self._job.seed, self._bench.progress)
+        failed = [result for result in self._found.results if not result.status.acceptable]
         return self._end(failed[0].status, "\n".join(result.message for result in failed)) if failed else None
 
     def _static(self) -> Verdict | None:
@@ -166,33 +155,35 @@ class _Case:
         if key not in self._bench.reports:
             report = self._compiled(wanted)
             if report.error_kind == "time":  # a busy minute of the machine must not condemn a source for good
-                self._report = report
+                self._found.report = report
             else:
                 self._bench.reports[key] = report
-        self._report = self._report or self._bench.reports[key]
-        if self._report.error is not None:
+        self._found.report = self._found.report or self._bench.reports[key]
+        if self._found.report.error is not None:
             # Host code that raises under the pretended GPU is asked again where it really runs: that verdict decides.
-            if self._report.error_kind == "run" and self._job.kind.judges:
+            if self._found.report.error_kind == "run" and self._job.kind.judges:
                 return None
             return self._end(
-                _COMPILE_STATUS.get(self._report.error_kind or "compile", VerdictStatus.COMPILE_ERROR),
-                self._report.error,
+                _COMPILE_STATUS.get(self._found.report.error_kind or "compile", VerdictStatus.COMPILE_ERROR),
+                self._found.report.error,
             )
         if not self._device.times:
             message = f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape"
-            self._registered = [
+            self._found.registered = [
                 WorkloadResult(item["label"], VerdictStatus.UNTIMED, message=message) for item in wanted
             ]
         return None
 
     def _precision(self) -> Verdict | None:
-        if self._report is None or self._report.error is not None:
+        if self._found.report is None or self._found.report.error is not None:
             return None
-        return self._violated(precision_violations(self._report, self._task.hidden.get("precision", {})))
+        return self._violated(precision_violations(self._found.report, self._task.hidden.get("precision", {})))
 
     def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
         with self._bench.candidate(self._bench.compiling, self._job) as process:
-            report, self._isolation = compile_report(self._job, self._target, process, workloads, self._task.smoke)
+            report, self._found.isolation = compile_report(
+                self._job, self._target, process, workloads, self._task.smoke
+            )
             return report
 
     def _baselined(self) -> Verdict | None:
@@ -223,7 +214,7 @@ class _Case:
     @property
     def _own(self) -> frozenset[str]:
         """The names of the candidate's kernels."""
-        return own_kernels(self._job.candidate, self._report)
+        return own_kernels(self._job.candidate, self._found.report)
 
     def _correctness(self) -> Verdict | None:
         self._held.enter_context(self._running)
@@ -233,9 +224,11 @@ class _Case:
         return ended
 
     def _captured(self) -> Verdict | None:
-        if self._report is None or self._report.error is None:
+        if self._found.report is None or self._found.report.error is None:
             return None
-        return self._end(VerdictStatus.COMPILE_ERROR, f"correct, but not captured for the target: {self._report.error}")
+        return self._end(
+            VerdictStatus.COMPILE_ERROR, f"correct, but not captured for the target: {self._found.report.error}"
+        )
 
     def _launches(self) -> Verdict | None:
         return self._violated(missing_launch(self._job.candidate))
@@ -254,8 +247,8 @@ class _Case:
         if known is None:
             return False
         results, peak_bytes = known
-        self._results += results
-        self._peak(peak_bytes)
+        self._found.results += results
+        self._found.peak(peak_bytes)
         return True
 
     @property
@@ -263,10 +256,10 @@ class _Case:
         return self._task.digest, self._job.candidate_sha256, self._device.name
 
     def _late_series(self) -> Verdict | None:
-        before = len(self._results)
+        before = len(self._found.results)
         ended = self._series(late=True)
         if ended is None:
-            self._bench.late[self._late_key] = (tuple(self._results[before:]), self._peak_memory_bytes)
+            self._bench.late[self._late_key] = (tuple(self._found.results[before:]), self._found.peak_memory_bytes)
         return ended
 
     def _selected_smoke(self) -> bool:
@@ -286,7 +279,7 @@ class _Case:
             if self._selected_smoke() and series.label not in self._job.workloads:
                 continue
             result = self._checked(series, tier)
-            self._results.append(result)
+            self._found.results.append(result)
             if not self._job.trusted:
                 self._running.look()
             if not result.status.acceptable:
@@ -296,7 +289,7 @@ class _Case:
     def _checked(self, series: Series, tier: str, attempt: str = "") -> WorkloadResult:
         """What a series came to in the process that is there, or in a fresh one."""
         job, process = self._job, self._running.process
-        self._isolation = process.isolation
+        self._found.isolation = process.isolation
         seed = derive(job.seed, tier, attempt)
         runner = SeriesRunner(
             self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
@@ -304,17 +297,15 @@ class _Case:
         crowded = self._running.serves_others(series.label) and self._device.times
         result = runner.run(series)
         name = f"{tier}.tuning"
-        self._seconds[name] = round(self._seconds.get(name, 0.0) + runner.tuning_s, 3)
+        self._found.seconds[name] = round(self._found.seconds.get(name, 0.0) + runner.tuning_s, 3)
         if crowded and (result.status is VerdictStatus.OUT_OF_MEMORY or lacks_memory(result.checks)):
             self._running.end()
-            self._notes.append(f"{series.label} was checked in a fresh process: one that served others lacked memory")
+            self._found.notes.append(
+                f"{series.label} was checked in a fresh process: one that served others lacked memory"
+            )
             return self._checked(series, tier, "alone")
-        self._peak(runner.peak_memory_bytes)
+        self._found.peak(runner.peak_memory_bytes)
         return result
-
-    def _peak(self, peak_bytes: int | None) -> None:
-        if peak_bytes is not None:
-            self._peak_memory_bytes = max(self._peak_memory_bytes or 0, peak_bytes)
 
     def _timed(self) -> Verdict | None:
         """On a GPU: the late variations, then latencies, in the process that was checked."""
@@ -330,20 +321,8 @@ class _Case:
             raise CandidateFault(fault.status, fault.brief, fault.violations) from fault
         finally:
             self._running.end()
-        return self._take(outcome)
-
-    def _take(self, outcome: Outcome) -> Verdict | None:
-        """Results of the registered workloads from what timing came to."""
-        self._peak(outcome.peak_memory_bytes)
-        self._notes += outcome.notes
-        self._seconds |= {f"timing.{name}": round(value, 3) for name, value in outcome.seconds.items()}
-        if outcome.failed is not None:
-            result = failure_of(outcome)
-            self._results.append(result)
-            return self._end(result.status, result.message)
-        self._outcome = outcome
-        self._registered = results_of(outcome)
-        return None
+        failed = self._found.take(outcome)
+        return self._end(failed.status, failed.message) if failed else None
 
     def _device_clock(self) -> Verdict | None:
         """The fourth clock: kernels and their durations by the profiler, where there is one.
@@ -351,12 +330,12 @@ class _Case:
         Outside of a confirmation only for calls whose kernels could not be read otherwise.
         """
         confirms = self._job.kind is JobKind.CONFIRM
-        asked = [result for result in self._registered if confirms or result.kernels is None]
+        asked = [result for result in self._found.registered if confirms or result.kernels is None]
         if asked and self._device.times:
             clocked, notes = with_device_clock(self._job, asked, self._wanted, self._own)
             by_label = {result.label: result for result in clocked}
-            self._registered = [by_label.get(result.label, result) for result in self._registered]
-            self._notes += notes
+            self._found.registered = [by_label.get(result.label, result) for result in self._found.registered]
+            self._found.notes += notes
         return None
 
     def _profiled(self) -> Verdict | None:
@@ -364,14 +343,14 @@ class _Case:
         if not self._device.times:
             return None
         try:
-            self._profile = profile_of(self._job, self._wanted[0])
+            self._found.profile = profile_of(self._job, self._wanted[0])
         except ProfileUnavailable as problem:
-            self._notes.append(f"no profile: {problem}; see the compile report")
+            self._found.notes.append(f"no profile: {problem}; see the compile report")
         return None
 
     def _acceptable(self) -> Verdict:
-        self._results = [*self._registered, *self._results]
-        compiled = f"compiles for {self._target}" if self._report else "nothing was compiled for a GPU"
+        self._found.results = [*self._found.registered, *self._found.results]
+        compiled = f"compiles for {self._target}" if self._found.report else "nothing was compiled for a GPU"
         where = "" if self._device.times else " that runs on a CPU"
         checked = (
             "correct on the smoke workloads asked for" if self._selected_smoke() else f"correct on every check{where}"
@@ -379,34 +358,17 @@ class _Case:
         if not self._job.kind.judges:
             return self._end(
                 VerdictStatus.UNTIMED,
-                f"{compiled}; nothing was judged" if self._profile else f"{compiled}; nothing ran",
+                f"{compiled}; nothing was judged" if self._found.profile else f"{compiled}; nothing ran",
             )
-        if self._outcome is not None:
+        if self._found.outcome is not None:
             return self._end(VerdictStatus.PASSED, f"{checked}, measured on {self._device.describe()}")
         return self._end(VerdictStatus.UNTIMED, f"{checked}, {compiled}; nothing was measured")
 
     def _end(self, status: VerdictStatus, message: str, violations: tuple[Violation, ...] = ()) -> Verdict:
-        outcome = self._outcome if status is VerdictStatus.PASSED else None
-        return Verdict(
-            status=status,
-            candidate_sha256=self._job.candidate_sha256,
-            message=message,
-            environment=self._environment(),
-            violations=violations,
-            workloads=tuple(self._results),
-            compile_report=self._report,
-            peak_memory_bytes=self._peak_memory_bytes,
-            geomean_speedup=outcome.geomean_speedup() if outcome else None,
-            seed_commitment=hashlib.sha256(self._job.seed.encode()).hexdigest(),
-            notes=tuple(self._notes),
-            seconds=dict(self._seconds),
-            baseline_sha256=source_sha256(self._job.baseline) if outcome and self._job.baseline else None,
-            drift=outcome.drift if outcome else None,
-            profile=self._profile,
-            libraries=tuple(sorted(self._running.libraries)),
-        )
+        self._found.libraries = self._running.libraries
+        return self._found.verdict(self._job, self._environment(), status, message, violations)
 
     def _environment(self) -> Environment:
         return describe_environment(
-            self._device, self._target, self._isolation, self._bench.evaluator_digest, self._task.digest
+            self._device, self._target, self._found.isolation, self._bench.evaluator_digest, self._task.digest
         )
