@@ -50,6 +50,7 @@ from d2k_agent.records import (
 from d2k_agent.reports.brief_compile import brief_compile
 from d2k_agent.reports.brief_text import brief_answer, brief_profile
 from d2k_agent.reports.compile_text import compile_text
+from d2k_agent.reports.cost_text import prices_text
 from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.tables import table
 from d2k_agent.toolbox import ToolCall, ToolResult
@@ -362,18 +363,6 @@ def cost_table(played: Sequence[Played]) -> str:
     return table(header, rows, header[2:-1])
 
 
-def prices_table(prices: dict[str, PriceRow]) -> str:
-    """The rows that the dollars rest on, US$ per million tokens."""
-    header = ("price row", "uncached", "cache write", "1 h", "cache read", "output", "source", "date")
-    rows = []
-    for name, row in prices.items():
-        rates = row.rates
-        values = (rates.uncached_input, rates.cache_write, rates.cache_write_1h, rates.cache_read, rates.output)
-        told = ["-" if value is None else f"{value:f}" for value in values]
-        rows.append((name, *told, row.source, row.date or "-"))
-    return table(header, rows, header[1:-2])
-
-
 def data_of(item: Played) -> dict[str, Any]:
     """The numbers of one run as JSON data."""
     return {**vars(item), "observations": dict(item.observations)}
@@ -403,7 +392,7 @@ def main() -> int:
     longer = list(played_by_all(trace, prices, options.turns)) if options.turns > 0 else []
     if longer:
         print(f"\nThe same turns over and over:\n{cost_table(longer)}")
-    print(f"\nUS$ per million tokens:\n{prices_table(prices)}")
+    print(f"\n{prices_text(list(prices.values()))}")
     if options.json:
         data = {"prices": list(prices), "sample": list(map(data_of, sample)), "longer": list(map(data_of, longer))}
         options.json.write_text(json.dumps(data, indent=2) + "\n")

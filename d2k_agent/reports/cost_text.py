@@ -52,7 +52,7 @@ def cost_text(runs: Sequence[RunCost]) -> str:
         parts.append("\n".join(notes))
     prices = list(dict.fromkeys(row for run in runs for row in (run.price, run.new_price) if row is not None))
     if prices:
-        parts.append(_prices(prices))
+        parts.append(prices_text(prices))
     return "\n\n".join(parts)
 
 
@@ -159,7 +159,8 @@ def _instead(run: RunCost) -> str:
     return ", and no price is known for its model; --prices FILE gives one"
 
 
-def _prices(prices: Sequence[PriceRow]) -> str:
+def prices_text(prices: Sequence[PriceRow]) -> str:
+    """A table of price rows, a line a level of input tokens."""
     kinds = [item.name for item in fields(Rates)]
     used = [
         kind for kind in kinds if any(getattr(rates, kind) is not None for row in prices for _, rates in _levels(row))
