@@ -44,6 +44,7 @@ from d2k_agent.records import (
     ToolFinished,
     Trace,
     VerdictReached,
+    WorkloadTime,
     cost_at,
     read_trace,
 )
@@ -168,31 +169,18 @@ def verdict_of(trace: Trace, answer: ToolFinished) -> Verdict:
     measured = {item.label: item for item in times.workloads}
     results = []
     for item in found.workloads:
-        time = measured.get(item.label)
-        results.append(
-            WorkloadResult(
-                item.label,
-                item.status,
-                item.checks,
-                item.registered,
-                time.measurement.mean_ms if time and time.measurement else None,
-                time.speedup if time else None,
-                item.rel_norm,
-                time.measurement if time else None,
-                time.message if time else "",
-                time.baseline if time else None,
-            )
-        )
-    report = (
-        None if found.compile_report is None else from_data(CompileReport, {"seconds": 0.0, **found.compile_report})
-    )
+        time = measured.get(item.label) or WorkloadTime(label=item.label)
+        mean_ms = time.measurement.mean_ms if time.measurement else None
+        head = (item.label, item.status, item.checks, item.registered, mean_ms, time.speedup, item.rel_norm)
+        results.append(WorkloadResult(*head, time.measurement, time.message, time.baseline))
+    report = found.compile_report
     return Verdict(
         status=found.status,
         candidate_sha256=found.candidate_sha256,
         message=times.message,
         environment=found.environment,
         workloads=tuple(results),
-        compile_report=report,
+        compile_report=None if report is None else from_data(CompileReport, {"seconds": 0.0, **report}),
         peak_memory_bytes=found.peak_memory_bytes,
         geomean_speedup=times.geomean_speedup,
         notes=times.notes,
