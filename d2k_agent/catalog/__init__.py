@@ -16,6 +16,7 @@ from d2k_agent.catalog.resources import (
     tasks_dir,
     tools_dir,
 )
+from d2k_agent.catalog.scaffold import new_task
 from d2k_agent.catalog.staging import stage, staged_files
 from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
 from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
@@ -32,6 +33,7 @@ __all__ = [
     "find_task",
     "guidance_dir",
     "list_tasks",
+    "new_task",
     "parse_levels",
     "sample_trace",
     "samples_dir",

@@ -14,6 +14,7 @@ from typing import Any
 from d2k_agent.catalog.levels import LEVELS
 from d2k_agent.catalog.reading import read_object, read_text
 from d2k_agent.catalog.resources import schema_dir
+from d2k_agent.catalog.scaffold import UNWRITTEN
 from d2k_agent.catalog.schema import problems
 from d2k_agent.catalog.secrecy import leaks
 from d2k_agent.catalog.staging import staged_files
@@ -58,6 +59,17 @@ def _files(task: Task) -> Iterator[str]:
     for name in HIDDEN_FILES:
         if not (task.folder / "hidden" / name).is_file():
             yield f"hidden/{name} is missing"
+
+
+def _written(task: Task) -> Iterator[str]:
+    """Nothing of a scaffold is left that its author was to write."""
+    hidden = [task.folder / "hidden" / name for name in HIDDEN_FILES]
+    apart = [] if task.guidance is None else [task.guidance / name for name in ("guidance.json", *SOURCES)]
+    for path in (*(task.folder / name for name in SHARED_FILES), *hidden, *apart):
+        lines = read_text(path).splitlines() if path.is_file() else []
+        open_lines = [number for number, line in enumerate(lines, 1) if UNWRITTEN in line]
+        if open_lines:
+            yield f"{path.name} has {len(open_lines)} places left to write, the first in line {open_lines[0]}"
 
 
 def _config(task: Task) -> Iterator[str]:
@@ -169,6 +181,7 @@ def _wrong(task: Task) -> Iterator[str]:
 
 CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "files": _files,
+    "written": _written,
     "config": _config,
     "workloads": _workloads,
     "labels": _labels,

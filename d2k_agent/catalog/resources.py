@@ -10,9 +10,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def data_root(package: Path = PACKAGE) -> Path:
-    """The folder that holds tasks/, tools/, guidance/ and traces/: `package`/_data, else the checkout around `package`.
+    """The folder that holds tasks/, tools/, guidance/, templates/ and traces/.
 
-    Raises MachineError where neither holds tasks.
+    `package`/_data, else the checkout around `package`. Raises MachineError where neither holds tasks.
     """
     for candidate in (package / "_data", package.parent):
         if (candidate / "tasks").is_dir():
@@ -35,6 +35,11 @@ def tools_dir() -> Path:
 def guidance_dir() -> Path:
     """What experts know, one folder a task. Never staged as it is."""
     return data_root() / "guidance"
+
+
+def templates_dir() -> Path:
+    """What new folders begin with, one folder a kind: task."""
+    return data_root() / "templates"
 
 
 def schema_dir() -> Path:

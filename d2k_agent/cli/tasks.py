@@ -1,4 +1,4 @@
-"""tasks list | show | check | stage: what there is to solve, and what an agent would see of it."""
+"""tasks list | show | new | check | stage: what there is to solve, and what an agent would see of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECK = "d2k-agent tasks check muon"
 
 def add(commands: Commands) -> None:
     """Add the group."""
-    members = group(commands, "tasks", "list, show, check and stage tasks", "d2k-agent tasks list")
+    members = group(commands, "tasks", "list, show, begin, check and stage tasks", "d2k-agent tasks list")
     parser = command(members, "list", "list the tasks", "d2k-agent tasks list --json", run_list)
     add_json(parser, "print a list of {slug, title, category, workloads}")
     parser = command(
@@ -25,6 +25,10 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
     add_json(parser, "print one object: slug, title, category, workloads with their parameters, description")
+    parser = command(members, "new", "begin a task of your own", "d2k-agent tasks new my_task", run_new)
+    parser.add_argument("slug", metavar="SLUG", help="its name: lower case letters, digits and _")
+    parser.add_argument("--out", metavar="FOLDER", help="a new folder (default: SLUG, here)")
+    add_json(parser, "print one object: out, files")
     parser = command(members, "check", "check that a task is complete and can tell right from wrong", CHECK, run_check)
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task: its Python is run")
     parser.add_argument("--no-run", action="store_true", help="read and parse only: run nothing of the task")
@@ -102,8 +106,27 @@ def run_show(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def run_new(arguments: argparse.Namespace) -> int:
+    """Write the scaffold and say what comes next."""
+    from d2k_agent.catalog import new_task
+    from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.reports.paths import command as line
+
+    out = Path(arguments.slug if arguments.out is None else arguments.out)
+    files = new_task(arguments.slug, out)
+    if arguments.json:
+        print_json({"out": str(out), "files": files})
+    else:
+        print_text(f"{len(files)} files in {out}: a task that works and that nobody has written yet.")
+        print_text(f"`{line('tasks', 'check', out if out.is_absolute() else f'./{out}')}` says what is left to write.")
+    return 0
+
+
 def run_check(arguments: argparse.Namespace) -> int:
-    """Print the findings; 1 when one of them failed. The task's code runs only where its files are in order."""
+    """Print the findings; 1 when one of them failed. The task's code runs only where its files are in order.
+
+    Texts that are still to be written keep no code from running.
+    """
     from d2k_agent.app.proving import proofs_of
     from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import check_task, find_task
@@ -112,7 +135,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     task = find_task(arguments.task)
     findings = check_task(task)
-    if not arguments.no_run and all(item.passed for item in findings):
+    if not arguments.no_run and all(item.passed or item.check == "written" for item in findings):
         with open_progress(quiet=False, json=True) as progress:
             findings += proofs_of(here(), task, progress.step)
     if arguments.json:

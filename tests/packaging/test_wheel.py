@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ["tasks", "tools", "guidance", "traces/samples", "traces/schema"]
+DATA = ["tasks", "tools", "guidance", "templates", "traces/samples", "traces/schema"]
 
 
 @pytest.fixture(scope="module")
