@@ -41,6 +41,7 @@ class WorkloadVerdict(_Record):
     registered: bool = True
     rel_norm: float | None = None
     message: str = ""
+    kernels: dict[str, int] | None = None
 
 
 class VerdictRecord(_Record):
@@ -59,6 +60,7 @@ class VerdictRecord(_Record):
     peak_memory_bytes: int | None = None
     seed_commitment: str = ""
     notes: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _possible(self) -> VerdictRecord:
@@ -136,6 +138,7 @@ def cut(verdict: Verdict) -> Cut:
                 registered=result.registered,
                 rel_norm=finite(result.rel_norm),
                 message="" if timed else result.message,
+                kernels=result.kernels,
             )
             for result in verdict.workloads
         ),
@@ -143,6 +146,7 @@ def cut(verdict: Verdict) -> Cut:
         peak_memory_bytes=verdict.peak_memory_bytes,
         seed_commitment=verdict.seed_commitment,
         notes=() if timed else verdict.notes,
+        libraries=verdict.libraries,
     )
     return Cut(verdict=found, times=_times(verdict) if timed else None, seconds=finite(seconds))
 

@@ -29,6 +29,7 @@ from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import BYTES, DONE, GO, STOP, Page
+from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
 from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
@@ -48,20 +49,6 @@ class WrongAnswer(Exception):
     def __init__(self, checks: list[Check]) -> None:
         super().__init__("an output of timed work is wrong")
         self.checks = checks
-
-
-@dataclass(frozen=True)
-class Segment:
-    """One timed piece: calls, milliseconds claimed from inside, milliseconds by the supervisor's clock."""
-
-    calls: int
-    claim_ms: float
-    wall_ms: float
-
-    @property
-    def mean_ms(self) -> float:
-        """Milliseconds a call, as claimed."""
-        return self.claim_ms / self.calls
 
 
 @dataclass
@@ -385,16 +372,6 @@ class WorkloadTimer:
         self.checks += checks
         if not all(check.passed for check in checks):
             raise WrongAnswer(checks)
-
-
-def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:
-    """Does the claim fall short of the outside clock, or go beyond it, even in the best segment?"""
-    gaps = [segment.wall_ms / segment.claim_ms - 1 for segment in segments]
-    best = min(gaps, key=abs)
-    if abs(best) <= tolerance:
-        return {}
-    side = "shorter" if best > 0 else "longer"
-    return {"timing.wall": f"the claimed time is {abs(best):.1%} {side} than the supervisor's own clock saw"}
 
 
 def _median(values: list[float | None]) -> float | None:
