@@ -5,8 +5,8 @@ as they are. The generator may live on another device than the inputs. A functio
 and the expected outputs.
 
 `cold_entries` separates a gradient that leaves out small probabilities: dropped below 2^-12 they cost 0.06 and more of
-the norm of those rows at smoke shapes (0.09 and more at 2050 entries) and 0.65 at a vocabulary of 32768, while all of dw
-is off by 0.003, within its limit. A correct kernel with a bfloat16 gradient is off by 0.001 on both.
+the norm of those rows at smoke shapes, 0.09 and more at 2050 entries, and 0.65 at a vocabulary of 32768, while all of
+dw is off by 0.003, within its limit. A correct kernel with a bfloat16 gradient is off by 0.001 on both.
 """
 
 import torch
