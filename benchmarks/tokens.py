@@ -121,6 +121,16 @@ def steps_of(trace: Trace) -> list[Step]:
     return found
 
 
+def files_read(steps: Sequence[Step]) -> dict[str, str]:
+    """The files that were read, by path, as they were when they were read first."""
+    found: dict[str, str] = {}
+    for step in steps:
+        for call, answer in zip(step.message.get("tool_calls", ()), step.answers, strict=False):
+            if answer.name == "read":
+                found.setdefault(json.loads(call["function"]["arguments"])["path"], answer.text)
+    return found
+
+
 def under(protocol: str, steps: Sequence[Step]) -> list[Step]:
     """The steps less what the protocol has no tool for; a reply of which nothing is left is no step."""
     if protocol != "paper":
@@ -278,12 +288,13 @@ def play(trace: Trace, steps: Sequence[Step], protocol: str, model: str, price: 
     record = RunRecord(
         run_id="r", config=config, task_slug="muon", task_digest="", workloads=trace.run.workloads, price=price
     )
+    files = files_read(steps_of(trace))
     moments = iter([step.asked_s for step in steps])
     replies = ScriptedModel([step.message for step in steps])
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder.create(Path(folder) / "run", record)
         for name in trace.run.staged:
-            (run.workspace / name).write_text("")
+            (run.workspace / name).write_text(files.get(name, ""))
         simulated = SimulatedModel(replies, ROWS[model], lambda: next(moments, 0.0), price)
         run_agent(run, config, simulated, Recorded(schemas, texts), lambda event: None)
         played = read_trace(run.path)
@@ -351,11 +362,6 @@ def cost_table(played: Sequence[Played]) -> str:
     return table(header, rows, header[2:-1])
 
 
-def data_of(item: Played) -> dict[str, Any]:
-    """The numbers of one run as JSON data."""
-    return {**vars(item), "observations": dict(item.observations)}
-
-
 def played_by_all(trace: Trace, prices: dict[str, PriceRow], turns: int | None) -> Iterator[Played]:
     """Every protocol at every price; over `turns` turns, None: as recorded."""
     for model, price in prices.items():
@@ -382,7 +388,7 @@ def main() -> int:
         print(f"\nThe same turns over and over:\n{cost_table(longer)}")
     print(f"\n{prices_text(list(prices.values()))}")
     if options.json:
-        data = {"prices": list(prices), "sample": list(map(data_of, sample)), "longer": list(map(data_of, longer))}
+        data = {"prices": list(prices), "sample": list(map(vars, sample)), "longer": list(map(vars, longer))}
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     return 0
 

@@ -12,6 +12,7 @@ from typing import Any
 from d2k_agent.agent.budgets import Taken
 from d2k_agent.agent.cache_watch import CacheWatch
 from d2k_agent.agent.compaction import Answered, without
+from d2k_agent.agent.prompt import guidance_in
 from d2k_agent.agent.repeats import Told
 from d2k_agent.agent.replies import RequestedCall, requested_calls
 from d2k_agent.models import Message
@@ -192,6 +193,7 @@ class Journal:
         if isinstance(event, ConversationStarted):
             self.prefix.grow(event.tools)
             self.places.append("the tools")
+            self.told.open(guidance_in(event.messages) or "")
         elif isinstance(event, ToolFinished):
             self.answers.append(Answered(len(self.messages), event.turn, event.call_id, event.text))
         for message in message_of(event):

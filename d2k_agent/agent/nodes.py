@@ -7,6 +7,8 @@ nodes (graph.py) or how a selection is made (selection.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from langgraph.graph import END
 
 from d2k_agent.agent import prompt
@@ -36,11 +38,12 @@ from d2k_agent.records import (
     ToolFinished,
     TurnClosed,
 )
-from d2k_agent.toolbox import ToolCall, ToolResult
+from d2k_agent.toolbox import PathError, ToolCall, ToolResult, read_file
 
 NODE_OF_TOOL = {"compile": "compile", "submit": "evaluate", "profile": "profile"}
 """Tools whose call is an evaluation job have a node of their own; every other tool, known or not, is `run_tool`'s."""
 
+MOST_GUIDANCE_BYTES = 1 << 20
 _ENDINGS = {ContextOverflow: StopReason.CONTEXT_OVERFLOW, ScriptEnded: StopReason.SCRIPT_ENDED}
 
 
@@ -55,11 +58,26 @@ def prepare(state: State, parts: Parts) -> Way:
         schemas = plain_json(parts.toolbox.schemas())
         files = [path.name for path in parts.run.workspace.iterdir() if not path.name.startswith(".")]
         names = [schema["function"]["name"] for schema in schemas]
-        messages = prompt.opening(files, names, brief=parts.brief, compacts=parts.compactor is not None)
+        compacts = parts.compactor is not None
+        guidance = _guidance(parts, files) if parts.brief else None
+        messages = prompt.opening(files, names, brief=parts.brief, compacts=compacts, guidance=guidance)
         if parts.budgets.shown:
             messages[-1]["content"] += f"\n\n{parts.budgets.announced()}"
         parts.journal.append(ConversationStarted(messages=[dict(message) for message in messages], tools=schemas))
     return Way("call_model")
+
+
+def _guidance(parts: Parts, files: Iterable[str]) -> str | None:
+    """The text of the guidance file in the workspace, read as a tool would, which follows no link out of it."""
+    name = next((name for name in sorted(files) if name.startswith(prompt.GUIDANCE)), None)
+    if name is None:
+        return None
+    try:
+        data = read_file(str(parts.run.workspace), name, MOST_GUIDANCE_BYTES)
+    except PathError:  # an agent that reads it is told why that does not go
+        return None
+    text: str = plain_json(data.decode(errors="replace"))
+    return text
 
 
 def call_model(state: State, parts: Parts) -> Way:

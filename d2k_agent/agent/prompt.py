@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from d2k_agent.models import Message
+
+GUIDANCE = "guidance"
+"""How the name of the file begins that holds it."""
 SYSTEM = """\
 You are an expert in GPU kernels. You work on one task in a folder of your own, and only through the tools given to you.
 
@@ -28,6 +32,8 @@ _ROLES = {
     "solution.py": "the template; this file is your work",
 }
 _GUIDANCE_ROLE = "design guidance from experts for this task; read it before you design"
+_GUIDANCE_BELOW = "design guidance from experts for this task; it stands below"
+_GUIDANCE_HEAD = "\n\nThe design guidance from experts, whole, as it stands in the workspace:\n"
 
 BRIEF_LEGEND = """\
 How answers are written:
@@ -42,7 +48,7 @@ each several times: durations show where time goes, they are no latency. What co
 call tools, counted from 1."""
 """Whatever would else stand in every answer of a run whose wording is brief."""
 COMPACTION_LEGEND = """\
-- From time to time old answers are shortened to their first line, marked [shortened]. Files are as you left them; \
+From time to time old answers are shortened to their first line, marked [shortened]. Files are as you left them; \
 call a tool again to see more."""
 
 NUDGE = (
@@ -61,16 +67,23 @@ STOPPED = "Not executed: the run was asked to stop."
 
 
 def opening(
-    files: Iterable[str], tools: Iterable[str], *, brief: bool = False, compacts: bool = False
+    files: Iterable[str],
+    tools: Iterable[str],
+    *,
+    brief: bool = False,
+    compacts: bool = False,
+    guidance: str | None = None,
 ) -> list[dict[str, str]]:
     """The first two messages, for a workspace that holds `files` and an agent that has `tools` (names).
 
-    `brief`: answers are worded so; `compacts`: old ones are shortened. Nothing in them varies between runs of a task
-    with the same levels, tools and protocol, so that these share a cached prefix too.
+    `brief`: answers are worded so; `compacts`: old ones are shortened. `guidance` is the text of the guidance file,
+    where it is told here and need not be read. Nothing in them varies between runs of a task with the same levels,
+    tools and protocol, so that these share a cached prefix too.
     """
     lines = []
     for name in sorted(files):
-        role = _GUIDANCE_ROLE if name.startswith("guidance") else _ROLES.get(name)
+        guiding = _GUIDANCE_BELOW if guidance else _GUIDANCE_ROLE
+        role = guiding if name.startswith(GUIDANCE) else _ROLES.get(name)
         lines.append(f"- {name}: {role}" if role else f"- {name}")
     legend = [BRIEF_LEGEND] * brief + [COMPACTION_LEGEND] * compacts
     legend += [""] * bool(legend)
@@ -85,7 +98,14 @@ def opening(
             "Write solution.py so that it passes the evaluation on every workload and is as fast as you can make it.",
         )
     )
+    text += f"{_GUIDANCE_HEAD}{guidance}" if guidance else ""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+
+
+def guidance_in(messages: Iterable[Message]) -> str | None:
+    """The guidance that the opening `messages` tell, None where they tell none."""
+    texts = (str(message.get("content")).partition(_GUIDANCE_HEAD)[2] for message in messages)
+    return next((text for text in texts if text), None)
 
 
 def too_many_calls(limit: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from d2k_agent.records import ToolFinished
 
@@ -19,28 +20,39 @@ _BLANK_LINE = "\n\n"
 
 
 class Told:
-    """The passages that were told and stand whole in the conversation, each with the answer that it is first in."""
+    """The passages that were told and stand whole in the conversation, each with the place that it is first in."""
 
     def __init__(self) -> None:
-        self._answers: dict[bytes, ToolFinished] = {}
+        self._places: dict[bytes, _Place] = {}
+
+    def open(self, text: str) -> None:
+        """Note a text that the opening holds."""
+        self._places.setdefault(_digest(text), _Place("the first message", None))
 
     def take(self, answer: ToolFinished) -> None:
         """Note what an answer holds."""
+        place = _Place(f"the answer to {answer.name}, turn {answer.turn}", answer.call_id)
         for passage in _passages(answer.name, answer.text):
             if len(passage) >= LEAST_CHARS:
-                self._answers.setdefault(_digest(passage), answer)
+                self._places.setdefault(_digest(passage), place)
 
     def forget(self, call_ids: Collection[str]) -> None:
         """Leave out the answers to these calls: they do not stand whole any more."""
-        self._answers = {key: answer for key, answer in self._answers.items() if answer.call_id not in call_ids}
+        self._places = {key: place for key, place in self._places.items() if place.call_id not in call_ids}
 
     def without_repeats(self, name: str, text: str) -> str:
         """The answer `text` of the tool `name`, with each passage that was told before named instead."""
         return _BLANK_LINE.join(self._named(passage) for passage in _passages(name, text))
 
     def _named(self, passage: str) -> str:
-        answer = self._answers.get(_digest(passage)) if len(passage) >= LEAST_CHARS else None
-        return passage if answer is None else f"[as in the answer to {answer.name}, turn {answer.turn}]"
+        place = self._places.get(_digest(passage)) if len(passage) >= LEAST_CHARS else None
+        return passage if place is None else f"[as in {place.name}]"
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str
+    call_id: str | None
 
 
 def _passages(name: str, text: str) -> Iterator[str]:
@@ -48,4 +60,4 @@ def _passages(name: str, text: str) -> Iterator[str]:
 
 
 def _digest(passage: str) -> bytes:
-    return hashlib.sha256(passage.encode()).digest()
+    return hashlib.sha256(passage.rstrip("\n").encode()).digest()

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from d2k_agent.agent.repeats import LEAST_CHARS, Told
-from d2k_agent.records import ToolFinished, read_trace
+from d2k_agent.records import Event, ModelCallStarted, ToolFinished, read_trace
 from d2k_agent.toolbox import HostAnswer
 from tests.agent.scene import call, drive, new_run, reply, scripted, toolbox
 
@@ -64,3 +66,36 @@ def test_a_run_of_the_brief_wording_repeats_nothing_and_one_of_tables_does(tmp_p
         answers[wording] = [event.text for event in events if isinstance(event, ToolFinished)]
     assert answers["tables"] == [REPORT, REPORT]
     assert answers["brief"] == [REPORT, "compiles for b200\n\n[as in the answer to compile, turn 1]"]
+
+
+GUIDANCE = "Fold the product into one pass. " * 20 + "\n"
+
+
+def test_guidance_stands_in_the_opening_before_all_that_varies_and_is_named_when_it_is_read(tmp_path: Path) -> None:
+    opening, answers = {}, {}
+    for wording in ("brief", "tables"):
+        run = new_run(tmp_path / wording, wording=wording)
+        (run.workspace / "guidance.json").write_text(GUIDANCE)
+        drive(run, scripted([reply(call("read", path="guidance.json"))]))
+        trace = read_trace(run.path)
+        opening[wording] = trace.messages()[1]["content"]
+        answers[wording] = [event.text for event in trace.events if isinstance(event, ToolFinished)]
+    assert opening["brief"].endswith(GUIDANCE) and "it stands below" in opening["brief"]
+    assert answers["brief"] == ["[as in the first message]"]
+    assert GUIDANCE not in opening["tables"] and "read it before you design" in opening["tables"]
+    assert answers["tables"] == [GUIDANCE]
+
+
+def test_a_resumed_run_knows_what_its_opening_told(tmp_path: Path) -> None:
+    run = new_run(tmp_path / "r", wording="brief")
+    (run.workspace / "guidance.json").write_text(GUIDANCE)
+
+    def at_the_first_request(event: Event) -> None:
+        if isinstance(event, ModelCallStarted):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drive(run, scripted([]), progress=at_the_first_request)
+    drive(run, scripted([reply(call("read", path="guidance.json"))]))
+    (answer,) = [event.text for event in read_trace(run.path).events if isinstance(event, ToolFinished)]
+    assert answer == "[as in the first message]"
