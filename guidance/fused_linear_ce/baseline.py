@@ -108,7 +108,7 @@ def run(x, w, target, dw_acc):
         _multiply(rows, w.T, z)
         _softmax_rows[(last - first,)](
             z, g, target[first:last], count, lse[first:last], losses[first:last], entries,
-            NO_TARGET=NO_TARGET, BLOCK=4096, num_warps=8,
+            NO_TARGET=NO_TARGET, BLOCK=2048, num_warps=8,
         )  # fmt: skip
         _multiply(g, w, dx[first:last])
         _multiply(g.T, rows, dw_acc, add=True)
