@@ -75,6 +75,7 @@ def test_an_answer_is_read() -> None:
 def test_a_kernels_name_keeps_its_template_and_loses_its_parameters() -> None:
     text = f'"ID","Kernel Name","a__b"\n"0","{COPY}(int, T3)","1"\n"1","mm","1"\n"2","_scale(float*, int)","1"\n'
     assert [launch.name for launch in read_launches(text)] == [COPY, "mm", "_scale"]
+    assert [launch.function for launch in read_launches(text)] == ["at::native::elementwise_kernel", "mm", "_scale"]
 
 
 def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:

@@ -24,8 +24,8 @@ def digest(launches: Sequence[Launch], workload: str, tool: str, notes: Iterable
     if len(timed) < len(launches):
         told.append(f"{len(launches) - len(timed)} launch(es) without a duration were left out")
     total_ns = sum(_weight(launch) for launch in timed)
-    names = dict.fromkeys(launch.name for launch in timed)
-    kernels = [_kernel([launch for launch in timed if launch.name == name], total_ns) for name in names]
+    names = dict.fromkeys(launch.function for launch in timed)
+    kernels = [_kernel([launch for launch in timed if launch.function == name], total_ns) for name in names]
     kernels.sort(key=lambda kernel: -kernel.duration_us)
     return Profile(workload, tool, tuple(kernels), total_ns / 1e3, tuple(told))
 
@@ -49,7 +49,7 @@ def _kernel(launches: Sequence[Launch], total_ns: float) -> KernelProfile:
     registers = [count for launch in launches if (count := value(launch, metrics.REGISTERS)) is not None]
     stall, stall_percent = _main_stall(launches)
     return KernelProfile(
-        name=longest.name[:MAX_NAME_CHARS],
+        name=longest.function[:MAX_NAME_CHARS],
         launches=len(launches),
         duration_us=duration_ns / 1e3,
         share=duration_ns / total_ns,

@@ -78,7 +78,7 @@ def command_line(ncu: str, metrics: Sequence[str]) -> list[str]:
         "--csv",
         *("--page", "raw"),
         *("--print-units", "base"),
-        *("--print-kernel-base", "function"),
+        *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
         *("--metrics", ",".join(metrics)),
         *(sys.executable, "-P", "-c", program(_START)),
     ]

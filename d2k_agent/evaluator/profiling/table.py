@@ -29,6 +29,11 @@ class Launch:
     ranges: str | None
     values: dict[str, float | None] = field(default_factory=dict)
 
+    @property
+    def function(self) -> str:
+        """The name alone: without a type before it and a template's arguments behind it."""
+        return self.name.partition("<")[0].split(" ")[-1]
+
 
 def read_launches(text: str) -> list[Launch]:
     """The launches in the output of a run, in the order of their ids; empty when there is no table in it."""
