@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.config import TARGETS, ModelOptions, RunConfig, Settings, read_settings
+from d2k_agent.app.modelling import worded_as_recorded
+from d2k_agent.config import PROTOCOLS, TARGETS, ModelOptions, RunConfig, Settings, read_settings
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.errors import UsageError
 from d2k_agent.evaluator.compilation import targets
@@ -21,6 +22,15 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
     assert config.turns == 5
     assert config.model_options == ModelOptions(timeout_s=30.0, temperature=0.0)
     assert config.protocol == "default" and config.levels == ("L1",)
+
+
+def test_the_protocol_decides_how_a_model_is_told_and_a_recording_keeps_its_wording() -> None:
+    told = {name: Settings(protocol=name).resolve("muon", "scripted/a.json", ()).wording for name in PROTOCOLS}
+    assert told == {"default": "brief", "paper": "tables", "efficient": "brief"}
+    new = Settings().resolve("muon", "replay/muon", ("L1", "L2"))
+    assert worded_as_recorded(new).wording == "tables", "the sample was recorded when there was no other"
+    scripted = Settings().resolve("muon", "scripted/a.json", ())
+    assert worded_as_recorded(scripted) is scripted
 
 
 def test_a_configuration_survives_json() -> None:

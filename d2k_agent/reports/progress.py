@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from d2k_agent.contract.wording import counted
+from d2k_agent.reports.cache_text import check_text
 from d2k_agent.reports.tables import count, number, seconds
 
 if TYPE_CHECKING:
@@ -121,6 +123,13 @@ class ProgressLines:
             case "nudged":
                 self._start_turn(None)
                 return "the model asked for no tool and was told to go on"
+            case "cache_checked":
+                return None if event.why is None else check_text(event)
+            case "compacted":
+                return (
+                    f"{counted(len(event.results), 'old result')} became a digest: each later request has "
+                    f"{count(event.saved_tokens)} tokens less, {count(event.rewritten_tokens)} are written anew, once"
+                )
             case "model_call_failed":
                 return f"the model call failed: {event.reason}" if event.may_be_billed else event.reason
             case "selection_made":

@@ -6,7 +6,9 @@ import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
 from d2k_agent.records import (
+    CacheChecked,
     Choice,
+    Compacted,
     Measured,
     ModelCallInterrupted,
     Nudged,
@@ -139,6 +141,16 @@ def test_what_is_out_of_the_ordinary_gets_a_line_of_its_own() -> None:
     assert resumed == "resumed"
     assert "its tokens stay unknown" in interrupted
     assert "asked for no tool" in nudged
+
+
+def test_a_cache_miss_is_explained_when_it_happens_and_a_hit_is_no_news() -> None:
+    hit = CacheChecked(call=2, turn=2, expected=9_000, observed=9_000)
+    miss = CacheChecked(call=3, turn=3, expected=9_500, observed=0, why="the same beginning, but 412 s after")
+    step = Compacted(call=3, turn=3, results={"a": "", "b": ""}, saved_tokens=4_000, rewritten_tokens=900, why="")
+    assert lines_of(stamped(hit, step, miss)) == [
+        "2 old results became a digest: each later request has 4,000 tokens less, 900 are written anew, once",
+        "request 3 read 0 of 9,500 expected cached tokens: the same beginning, but 412 s after",
+    ]
 
 
 def test_what_came_of_the_confirmation_gets_a_line() -> None:
