@@ -37,6 +37,7 @@ class CompileReport:
     `error_kind` says which: "compile" (a kernel does not compile or fit), "run" (the host code raised), "exit" (it
     left the process), "time" (the limit);
     `not_compiled` counts autotuner configurations left out (decision: the first eight, within a minute).
+    `peak_bytes` are the most bytes of tensors that the host code held at once beyond the inputs, by workload.
     """
 
     target: str
@@ -49,3 +50,4 @@ class CompileReport:
     not_compiled: int = 0
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    peak_bytes: dict[str, int] = field(default_factory=dict)

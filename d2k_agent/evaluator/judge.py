@@ -23,7 +23,7 @@ from d2k_agent.contract import (
     WorkloadResult,
 )
 from d2k_agent.evaluator.bench import Bench
-from d2k_agent.evaluator.checks.calls import lacks_memory
+from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.proving import prove
@@ -167,11 +167,23 @@ class _Case:
                 _COMPILE_STATUS.get(self._found.report.error_kind or "compile", VerdictStatus.COMPILE_ERROR),
                 self._found.report.error,
             )
-        if not self._device.times:
-            message = f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape"
-            self._found.registered = [
-                WorkloadResult(item["label"], VerdictStatus.UNTIMED, message=message) for item in wanted
-            ]
+        return None if self._device.times else self._untimed(wanted)
+
+    def _untimed(self, wanted: Sequence[dict[str, Any]]) -> Verdict | None:
+        """What is known of the registered workloads without a GPU: that they compile, and what the host code holds."""
+        assert self._found.report is not None
+        known = self._found.report.peak_bytes
+        for workload in wanted:
+            label = workload["label"]
+            checks = [memory_check(self._task, workload, known[label])] if label in known else []
+            failed = [f"{label}: {check.message}" for check in checks if not check.passed]
+            status = VerdictStatus.INCORRECT if failed else VerdictStatus.UNTIMED
+            compiled = f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape"
+            result = WorkloadResult(label, status, tuple(checks), message=failed[0] if failed else compiled)
+            if failed:
+                self._found.results.append(result)
+                return self._end(status, result.message)
+            self._found.registered.append(result)
         return None
 
     def _precision(self) -> Verdict | None:

@@ -55,6 +55,14 @@ def test_the_tasks_own_code_may_compute_with_pytorch(launcher: ProcessLauncher) 
     assert wrong.status is VerdictStatus.INCORRECT
 
 
+def test_memory_at_the_registered_shape_is_counted_where_nothing_runs_at_it(launcher: ProcessLauncher) -> None:
+    hog = "def run(x, factor):\n    r = torch.empty(x.numel() // ROOM, device=x.device)\n    return scaled(x, factor)\n"
+    verdict = launcher.launch(job(KERNEL + hog.replace("ROOM", "2")))
+    assert verdict.status is VerdictStatus.INCORRECT, "two MiB more for 2**20 elements, the task allows one"
+    assert verdict.message.startswith("large: 6291456 bytes of tensors were alive at once, the task allows 5242880")
+    assert launcher.launch(job(KERNEL + hog.replace("ROOM", "8"))).status is VerdictStatus.UNTIMED
+
+
 def test_smoke_workloads_alone_are_said_to_be_that(launcher: ProcessLauncher) -> None:
     verdict = launcher.launch(job(HONEST, workloads=("smoke_n1000",)))
     assert verdict.message.startswith("correct on the smoke workloads asked for, nothing was compiled")
@@ -85,7 +93,10 @@ WRONG = {
     "another shape": ("def run(x, factor):\n    return scaled(x, factor)[:-1]\n", "shape"),
     "two outputs": ("def run(x, factor):\n    return scaled(x, factor), x\n", "outputs"),
     "too much memory": (
-        "def run(x, factor):\n    room = torch.empty(1 << 20, device=x.device)\n    return scaled(x, factor)\n",
+        (
+            "def run(x, factor):\n    room = torch.empty(1 << 20 if x.numel() == 1000 else 1, device=x.device)\n"
+            "    return scaled(x, factor)\n"
+        ),
         "memory",
     ),
     "copies too much": (

@@ -79,7 +79,10 @@ class Calls:
         if not self._trusted:
             if answer.foreign:
                 raise broken_rule(answer.foreign)
-            checks = [self._memory(workload, answer.peak_bytes), self._copies(workload, answer.copied_bytes)]
+            checks = [
+                memory_check(self._task, workload, answer.peak_bytes),
+                self._copies(workload, answer.copied_bytes),
+            ]
             if not all(check.passed for check in checks):
                 return checks  # comparing outputs needs memory, which a hog may have taken
         return [*checks, *self.unchanged(lent), *self._outputs(answer, lent, expected)]
@@ -114,17 +117,19 @@ class Calls:
                 return [Check(name, "shape", None, None, False, message)]
         return self._task.compare(lent.arguments, lent.read(answer.outputs), lent.state(), expected, calls)
 
-    def _memory(self, workload: dict[str, Any], peak_bytes: int) -> Check:
-        cap = self._task.memory_cap_bytes(workload)
-        passed = cap is None or peak_bytes <= cap
-        message = "" if passed else f"{peak_bytes} bytes of tensors were alive at once, the task allows {cap}"
-        return Check("*", "memory", float(peak_bytes), None if cap is None else float(cap), passed, message)
-
     def _copies(self, workload: dict[str, Any], copied_bytes: int) -> Check:
         budget = self._task.copy_budget_bytes(workload)
         passed = budget is None or copied_bytes <= budget
         message = "" if passed else f"PyTorch copied {copied_bytes} bytes in one call, the task allows {budget} as glue"
         return Check("*", "copies", float(copied_bytes), None if budget is None else float(budget), passed, message)
+
+
+def memory_check(task: LoadedTask, workload: dict[str, Any], peak_bytes: int) -> Check:
+    """The task's bound on the bytes of tensors that were alive at once in a call."""
+    cap = task.memory_cap_bytes(workload)
+    passed = cap is None or peak_bytes <= cap
+    message = "" if passed else f"{peak_bytes} bytes of tensors were alive at once, the task allows {cap}"
+    return Check("*", "memory", float(peak_bytes), None if cap is None else float(cap), passed, message)
 
 
 def lacks_memory(checks: Sequence[Check]) -> bool:

@@ -22,6 +22,7 @@ from d2k_agent.evaluator.compilation.fake_cuda import FakeTensors, HostTensors, 
 from d2k_agent.evaluator.compilation.stub_driver import Grid, RegistersOf, StubDriver, make_active
 from d2k_agent.evaluator.compilation.targets import Target
 from d2k_agent.evaluator.compilation.tuning import Tuning
+from d2k_agent.evaluator.metering import CallMeter
 from d2k_agent.evaluator.solution import run_of
 
 Call = tuple[str, Callable[[str], Sequence[Any]]]
@@ -46,11 +47,14 @@ class KernelUse:
 
 
 class Capture:
-    """One pass over a candidate. `problem` is what stopped it, None when every workload went through."""
+    """One pass over a candidate. `problem` is what stopped it, None when every workload went through.
+
+    `workloads` are those that did, by label: the most bytes of new tensors alive in the call.
+    """
 
     def __init__(self, target: Target, compile_kernel: CompileKernel, registers_of: RegistersOf) -> None:
         self.uses: dict[str, KernelUse] = {}
-        self.workloads: list[str] = []
+        self.workloads: dict[str, int] = {}
         self.label: str | None = None
         """The workload being run; None while solution.py is imported."""
         self.problem: BaseException | None = None
@@ -72,8 +76,9 @@ class Capture:
                 run = _load(path)
                 for label, values in arguments:
                     self.label = label
-                    run(*values)
-                    self.workloads.append(label)
+                    with CallMeter() as meter:
+                        run(*values)
+                    self.workloads[label] = meter.peak_bytes
             except (Exception, SystemExit) as problem:  # noqa: BLE001 - it is news for the candidate's author
                 self.problem = problem
             finally:

@@ -70,7 +70,7 @@ def compile_candidate(
         target=gpu,
         uses=uses,
         tuners=tuners,
-        workloads=job.capture.workloads if job.capture else [],
+        workloads=job.capture.workloads if job.capture else {},
         resources=job.resources,
         source=job.source,
         failure=job.failure,

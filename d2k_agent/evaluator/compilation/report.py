@@ -29,14 +29,17 @@ def build_report(
     target: Target,
     uses: Sequence[KernelUse],
     tuners: Sequence[Tuner],
-    workloads: Sequence[str],
+    workloads: Mapping[str, int],
     resources: Mapping[bytes, Resources],
     source: CandidateSource,
     failure: Failure | None,
     notes: Sequence[str],
     seconds: float,
 ) -> CompileReport:
-    """The report of what is known. `resources` is by kernel binary; `notes` become the first warnings."""
+    """The report of what is known. `resources` is by kernel binary; `notes` become the first warnings.
+
+    `workloads` are those that went through, each with the most bytes of tensors alive in it.
+    """
     kernels, warnings = [], list(notes)
     for use in uses:
         known = resources.get(use.compiled.kernel, Resources())
@@ -59,6 +62,7 @@ def build_report(
         not_compiled=sum(tuner.left_out for tuner in tuners),
         warnings=tuple(text[:MAX_WARNING_CHARS] for text in dict.fromkeys(warnings))[:MAX_WARNINGS],
         seconds=round(seconds, 3),
+        peak_bytes=dict(workloads),
     )
 
 

@@ -27,6 +27,7 @@ def test_pointer_product_uses_the_tensor_cores_of_each_target(answers: dict[str,
 def test_one_kernel_over_two_workloads_is_one_row_with_the_grids_of_both(answers: dict[str, Any]) -> None:
     kernel = answers["pointers h200"].kernel("_product", BM="128")
     assert answers["pointers h200"].report.workloads == ("w0", "w1")
+    assert set(answers["pointers h200"].report.peak_bytes) == {"w0", "w1"}
     assert kernel.grids == {"w0": ((64, 64, 1),), "w1": ((32, 8, 1),)}
     assert kernel.launches == 4
     assert kernel.constexprs == {"BM": "128", "BN": "128", "BK": "64"}
