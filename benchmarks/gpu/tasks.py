@@ -28,6 +28,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.gpu.floors import H200, modelled_floor
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
 from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
@@ -195,6 +196,13 @@ def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     return lines
 
 
+def floor_ms(task: Task, label: str) -> float | None:
+    """The modelled floor of a workload on an H200."""
+    (workload,) = [workload for workload in task.workloads if workload.label == label]
+    floor = modelled_floor(task.folder, workload.params, H200)
+    return None if floor is None else float(f"{floor.ms:.4g}")
+
+
 def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from.
 
@@ -211,7 +219,11 @@ def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]
     }
     return {
         "workloads": {
-            label: {f"{name}_ms": round(values[label], 4) for name, values in by_source.items()} for label in labels
+            label: {
+                **{f"{name}_ms": float(f"{values[label]:.6g}") for name, values in by_source.items()},
+                "modelled_floor_ms": floor_ms(task, label),
+            }
+            for label in labels
         },
         "provenance": {
             "device": environment["device_name"],
@@ -224,6 +236,7 @@ def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]
             "task_digest": environment["task_digest"],
             "evaluator_digest": environment["evaluator_digest"],
             "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},
+            "floor": f"modelled for {H200.device}: counts of hidden/sol.py; {H200.source}",
             "method": "benchmarks/gpu/tasks.py: one evaluator, one session; the expert A B B A with the baseline",
         },
     }

@@ -6,6 +6,7 @@ Does not cover: running anything of a task. Standard library only; torch is neve
 
 from d2k_agent.catalog.checking import Finding, check_task
 from d2k_agent.catalog.finding import find_task, list_tasks, shipped_task
+from d2k_agent.catalog.latencies import SourceLatencies, source_latencies
 from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
 from d2k_agent.catalog.resources import (
     data_root,
@@ -25,6 +26,7 @@ __all__ = [
     "LEVELS",
     "SHARED_FILES",
     "Finding",
+    "SourceLatencies",
     "Task",
     "Workload",
     "WrongKernel",
@@ -40,6 +42,7 @@ __all__ = [
     "schema_dir",
     "shipped_task",
     "slice_guidance",
+    "source_latencies",
     "stage",
     "staged_files",
     "tasks_dir",

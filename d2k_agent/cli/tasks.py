@@ -19,7 +19,7 @@ def add(commands: Commands) -> None:
     """Add the group."""
     members = group(commands, "tasks", "list, show, begin, check and stage tasks", "d2k-agent tasks list")
     parser = command(members, "list", "list the tasks", "d2k-agent tasks list --json", run_list)
-    add_json(parser, "print a list of {slug, title, category, workloads}")
+    add_json(parser, "print a list of {slug, title, category, workloads, latencies}")
     parser = command(
         members, "show", "show one task's description and workloads", "d2k-agent tasks show muon", run_show
     )
@@ -56,9 +56,10 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the tasks, by slug."""
-    from d2k_agent.catalog import list_tasks
+    from d2k_agent.catalog import list_tasks, source_latencies
     from d2k_agent.cli.console import print_json, print_text
-    from d2k_agent.reports.tables import table
+    from d2k_agent.contract.wire import to_data
+    from d2k_agent.reports.task_text import tasks_text
 
     tasks = list_tasks()
     if arguments.json:
@@ -69,13 +70,13 @@ def run_list(arguments: argparse.Namespace) -> int:
                     "title": task.title,
                     "category": task.category,
                     "workloads": [workload.label for workload in task.workloads],
+                    "latencies": {label: to_data(item) for label, item in source_latencies(task.folder).items()},
                 }
                 for task in tasks
             ]
         )
         return 0
-    rows = [(task.slug, task.title, task.category, str(len(task.workloads))) for task in tasks]
-    print_text(table(("task", "title", "category", "workloads"), rows, ("workloads",)))
+    print_text(tasks_text(tasks))
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.catalog import list_tasks
 from d2k_agent.cli.entry import main
 
 Printed = pytest.CaptureFixture[str]
@@ -24,15 +25,22 @@ def test_list_for_scripts_has_the_promised_keys(capsys: Printed) -> None:
     assert main(["tasks", "list", "--json"]) == 0
     tasks = {task["slug"]: task for task in json.loads(capsys.readouterr().out)}
     muon = tasks["muon"]
-    assert set(muon) == {"slug", "title", "category", "workloads"}
+    assert set(muon) == {"slug", "title", "category", "workloads", "latencies"}
+    assert set(muon["latencies"]) == set(muon["workloads"])
+    assert muon["latencies"]["production_b32_m2048_n5464"]["device"] == "NVIDIA H200"
     assert len(muon["workloads"]) == 3 and all(isinstance(label, str) for label in muon["workloads"])
 
 
 def test_list_is_a_table_for_people(capsys: Printed) -> None:
     assert main(["tasks", "list"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["task", "title", "category", "workloads"]
-    assert any(row.startswith("muon ") and row.endswith(" 3") for row in rows)
+    assert header.split() == ["task", "category", "title"]
+    assert any(row.startswith("muon ") and "training/structural" in row for row in rows)
+    assert "modelled floor ms" in rows[len(list_tasks()) + 1]
+    (measured,) = [row.split() for row in rows if "production_b32_m2048_n5464" in row]
+    floor, baseline, expert, over_floor, speedup = map(float, measured[2:7])
+    assert over_floor == pytest.approx(expert / floor, rel=1e-3)
+    assert speedup == pytest.approx(baseline / expert, rel=1e-3)
 
 
 def test_show_prints_workloads_and_description(capsys: Printed) -> None:

@@ -1,0 +1,53 @@
+"""Latencies of a task's own sources as they were measured once: hidden/baselines.json, which no agent sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from d2k_agent.catalog.reading import read_object
+from d2k_agent.errors import UsageError
+
+
+@dataclass(frozen=True)
+class SourceLatencies:
+    """Milliseconds a call on one workload, measured on `device`; `floor_ms` is modelled, None without a model."""
+
+    device: str
+    reference_ms: float
+    baseline_ms: float
+    expert_ms: float
+    floor_ms: float | None
+
+    @property
+    def speedup(self) -> float:
+        """The baseline's latency over the expert's."""
+        return self.baseline_ms / self.expert_ms
+
+    @property
+    def over_floor(self) -> float | None:
+        """The expert's latency over the modelled floor."""
+        return None if self.floor_ms is None else self.expert_ms / self.floor_ms
+
+
+def source_latencies(folder: Path) -> dict[str, SourceLatencies]:
+    """By workload; empty where nothing was measured. Raises UsageError where the file is not what it should be."""
+    path = folder / "hidden" / "baselines.json"
+    if not path.is_file():
+        return {}
+    data: dict[str, Any] = read_object(path)
+    try:
+        device = str(data["provenance"]["device"])
+        return {
+            str(label): SourceLatencies(
+                device,
+                float(item["reference_ms"]),
+                float(item["baseline_ms"]),
+                float(item["expert_ms"]),
+                None if item.get("modelled_floor_ms") is None else float(item["modelled_floor_ms"]),
+            )
+            for label, item in data["workloads"].items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise UsageError(f"{path}: {problem} is missing or no number; measure again: make gpu-tasks") from problem

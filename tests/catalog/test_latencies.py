@@ -1,0 +1,44 @@
+"""Latencies recorded for a task: read whole, absent where nothing was measured, refused where they are damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.catalog import source_latencies
+from d2k_agent.errors import UsageError
+
+WHOLE = {
+    "workloads": {"large": {"reference_ms": 8.0, "baseline_ms": 6.0, "expert_ms": 2.0, "modelled_floor_ms": 1.6}},
+    "provenance": {"device": "NVIDIA H200"},
+}
+
+
+def recorded(folder: Path, data: object) -> Path:
+    (folder / "hidden").mkdir()
+    (folder / "hidden" / "baselines.json").write_text(json.dumps(data))
+    return folder
+
+
+def test_latencies_come_with_their_ratios(tmp_path: Path) -> None:
+    found = source_latencies(recorded(tmp_path, WHOLE))["large"]
+    assert (found.device, found.speedup, found.over_floor) == ("NVIDIA H200", 3.0, 1.25)
+
+
+def test_without_a_model_there_is_no_floor(tmp_path: Path) -> None:
+    measured = {name: value for name, value in WHOLE["workloads"]["large"].items() if name != "modelled_floor_ms"}
+    found = source_latencies(recorded(tmp_path, {**WHOLE, "workloads": {"large": measured}}))["large"]
+    assert found.floor_ms is None
+    assert found.over_floor is None
+
+
+def test_where_nothing_was_measured_there_is_nothing(tmp_path: Path) -> None:
+    assert source_latencies(tmp_path) == {}
+
+
+@pytest.mark.parametrize("damaged", [{}, {**WHOLE, "workloads": {"large": {}}}, {**WHOLE, "workloads": {"large": 3}}])
+def test_a_damaged_record_is_named(tmp_path: Path, damaged: object) -> None:
+    with pytest.raises(UsageError, match=r"baselines\.json: .*measure again"):
+        source_latencies(recorded(tmp_path, damaged))
