@@ -1,10 +1,11 @@
 """What the order of the checks saves: GPU seconds with tiers, and with every step for every submission.
 
-    python benchmarks/gpu/tiers.py [--json FILE]
+    python benchmarks/gpu/tiers.py [--gpus 0,1] [--json FILE]
 
-The submissions of the sample run of Muon, in their order, then cheats of tests/cheats whose trick needs a GPU, on the
-task of those tests (B 2, M 512, N 1376). With tiers: as `solve` submits them, static rules first, A B B A only for what
-beats the incumbent. Without: no static rules, A B B A for whatever is right. Both must rank the submissions alike.
+The submissions of the sample run of Muon in their order, with the task's baseline as one that cannot win, then cheats
+of tests/cheats whose trick needs a GPU, on the task of those tests (B 2, M 512, N 1376). With tiers: as `solve` submits
+them, static rules first, A B B A only for what beats the incumbent. Without: no static rules, A B B A for whatever is
+right. Both must rank the submissions alike. On two GPUs both run at a time.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller.
 """
@@ -16,6 +17,7 @@ import json
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -26,23 +28,31 @@ from d2k_agent.contract import EvaluatorJob, JobKind, Verdict
 from d2k_agent.contract.wire import to_data
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
-from tests.evaluator.corpus import CORPUS, LEFT_TO_GPU, REGISTERED, muon_small
+from tests.evaluator.corpus import CORPUS, REGISTERED, muon_small
 
 SAMPLE = Path(__file__).resolve().parents[2] / "traces" / "samples" / "muon"
 ON_THE_GPU = ("baseline", "correctness", "timing", "device clock")
-SLOW = {"V19_cpp_extension"}
-"""Left out: it compiles for half a minute on the host."""
+CHEATS = ("A09_graph_replay_inside_run", "A10e_composed_without_restart", "V33_graph_context", "V76_binary_by_hand")
 
 
 def submissions() -> Iterator[tuple[str, str]]:
-    """Names and sources: the sample's in the order in which they were submitted, then cheats."""
+    """Names and sources: the sample's in the order in which they were submitted, the baseline second; then cheats."""
     events = map(json.loads, (SAMPLE / "events.jsonl").read_text(encoding="utf-8").splitlines())
     digests = [event["sha256"] for event in events if event["type"] == "verdict_reached"]
     for number, digest in enumerate(dict.fromkeys(digests), 1):
         yield f"sample {number}", (SAMPLE / "candidates" / f"{digest}.py").read_text(encoding="utf-8")
+        if number == 1:
+            yield "baseline", baseline()
     for cheat in CORPUS:
-        if cheat.name in LEFT_TO_GPU and cheat.name not in SLOW:
+        if cheat.name in CHEATS:
             yield cheat.name, cheat.source
+
+
+def baseline() -> str:
+    """The source that speedups are over."""
+    text = find_task("muon").baseline_text()
+    assert text is not None
+    return text
 
 
 def gpu_s(verdict: Verdict) -> float:
@@ -52,8 +62,6 @@ def gpu_s(verdict: Verdict) -> float:
 
 def judged(launcher: ProcessLauncher, source: str, beat: float | None, tiers: bool) -> Verdict:
     """The verdict on a source under a fresh seed."""
-    baseline = find_task("muon").guidance
-    assert baseline is not None
     job = EvaluatorJob(
         JobKind.EVALUATE,
         muon_small(),
@@ -63,22 +71,27 @@ def judged(launcher: ProcessLauncher, source: str, beat: float | None, tiers: bo
         "cuda",
         workloads=(REGISTERED,),
         static_rules=tiers,
-        baseline=(baseline / "baseline.py").read_text(encoding="utf-8"),
+        baseline=baseline(),
         beat=beat if tiers else None,
     )
     return launcher.launch(job)
 
 
-def protocol(launcher: ProcessLauncher, tiers: bool) -> list[tuple[str, Verdict]]:
-    """All verdicts, in the order of submission."""
+def protocol(gpu: str, tiers: bool) -> list[tuple[str, Verdict]]:
+    """All verdicts by an evaluator on that GPU, in the order of submission."""
     best: float | None = None
     verdicts = []
-    for name, source in submissions():
-        print(f"{name} {'with' if tiers else 'without'} tiers", file=sys.stderr, flush=True)
-        verdict = judged(launcher, source, best, tiers)
-        if verdict.geomean_speedup is not None:
-            best = max(best or 0.0, verdict.geomean_speedup)
-        verdicts.append((name, verdict))
+    launcher = ProcessLauncher({**here().evaluator_environment(), "CUDA_VISIBLE_DEVICES": gpu})
+    try:
+        for name, source in submissions():
+            verdict = judged(launcher, source, best, tiers)
+            said = f"{name}, {'with' if tiers else 'without'} tiers: {verdict.status}, {gpu_s(verdict):.1f} GPU s"
+            print(said, file=sys.stderr, flush=True)
+            if verdict.geomean_speedup is not None:
+                best = max(best or 0.0, verdict.geomean_speedup)
+            verdicts.append((name, verdict))
+    finally:
+        launcher.close()
     return verdicts
 
 
@@ -119,13 +132,12 @@ def lines(with_tiers: list[tuple[str, Verdict]], without: list[tuple[str, Verdic
 def main(arguments: Sequence[str] | None = None) -> int:
     """Judge, twice, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gpus", default="0", help="indices of one GPU, or of two with a comma between")
     parser.add_argument("--json", type=Path, help="write all verdicts here")
     options = parser.parse_args(arguments)
-    launcher = ProcessLauncher(here().evaluator_environment())
-    try:
-        with_tiers, without = protocol(launcher, tiers=True), protocol(launcher, tiers=False)
-    finally:
-        launcher.close()
+    gpus = options.gpus.split(",")
+    with ThreadPoolExecutor(max_workers=len(gpus)) as pool:
+        with_tiers, without = pool.map(protocol, (gpus[0], gpus[-1]), (True, False))
     print("\n".join(lines(with_tiers, without)))
     if options.json is not None:
         data = {
