@@ -75,6 +75,8 @@ def _text(event: Event) -> str:
             return f"model call {event.call} was interrupted; its usage is unknown and it is made again"
         case "nudged":
             return "the reply asked for no tool; the model was told to go on" + _body(event.text)
+        case "budget_told":
+            return f"turn {event.turn}: the model was told its budget" + _body(event.text)
         case _:
             return _step_text(event)
 

@@ -9,6 +9,7 @@ import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
 from d2k_agent.records import (
+    BudgetTold,
     CacheChecked,
     Compacted,
     ConfirmationMeasured,
@@ -60,6 +61,7 @@ RARE: list[tuple[Event, str]] = [
         "turn 2: before request 3 old results were shortened: 4 results",
     ),
     (Nudged(call=3, text="go on"), "the reply asked for no tool"),
+    (BudgetTold(turn=4, text="6 turns are left"), "turn 4: the model was told its budget"),
     (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
     (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),
     (
