@@ -19,6 +19,13 @@ from tests.tasks.fused_linear_ce_probe import load
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = [("expert", "first", 7), ("expert", "last", 7), ("baseline", "last", 1)]
+COLD = "dw_acc rel_norm.cold_entries"
+GATES = ["lse close", "loss close", "dx exact.ignored_tokens", "dx rel_norm", "dw_acc rel_norm", COLD]
+WITHOUT_ROWS = {
+    "hidden.none_ignored": "dx exact.ignored_tokens",
+    "hidden.all_ignored": COLD,
+    "hidden.large_logits": COLD,
+}
 
 
 @functools.cache
@@ -42,8 +49,7 @@ def test_every_gate_passes_with_a_quarter_of_room(name: str, order: str, program
     results = probe(name, order, programs)
     assert len(results) == 7
     for label, checks in results.items():
-        # Without ignored tokens there is no check of their rows.
-        assert len(checks) == (5 if label == "hidden.none_ignored" else 6), label
+        assert [check["gate"] for check in checks] == [gate for gate in GATES if gate != WITHOUT_ROWS.get(label)], label
         assert all(check["passed"] for check in checks), label
         assert all(check["value"] <= 0.75 * check["limit"] for check in checks if check["value"] is not None), label
 
