@@ -26,6 +26,7 @@ def proofs_of(around: Surroundings, task: Task, progress: Progress) -> Iterator[
     """The findings, as they come, on a CPU at the smoke shapes and those of variations that are not late.
 
     proof     the evaluator's own look at the task, without any candidate
+    compiles  the expert compiles at the registered shapes, and holds no more memory there than it may
     expert    the expert passes, with a quarter of every gate to spare; baseline passes
     wrong     each wrong kernel fails where it must
 
@@ -53,11 +54,17 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
     labels = _labels(task)
     for name in ("expert", "baseline"):
         path = task.guidance / f"{name}.py"
-        if path.is_file():
-            progress(f"judging the {name}")
-            verdict = evaluation.judge(JobKind.EVALUATE, read_text(path), labels)
-            told = _shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
-            yield Finding(name, not told, told)
+        if not path.is_file():
+            continue
+        source = read_text(path)
+        if name == "expert":
+            progress("compiling the expert")
+            verdict = evaluation.judge(JobKind.COMPILE, source)
+            yield Finding("compiles", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
+        progress(f"judging the {name}")
+        verdict = evaluation.judge(JobKind.EVALUATE, source, labels)
+        told = _shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
+        yield Finding(name, not told, told)
     missed = []
     kernels = wrong_kernels(task)
     for number, kernel in enumerate(kernels, 1):

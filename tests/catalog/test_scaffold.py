@@ -35,7 +35,7 @@ def test_its_code_holds_before_its_texts_are_written(tmp_path: Path, capsys: Pri
     assert main(["tasks", "check", str(tmp_path / "mine"), "--json"]) == 1
     findings = {item["check"]: item["passed"] for item in json.loads(capsys.readouterr().out)}
     assert findings.pop("written") is False
-    assert {"proof", "expert", "baseline", "wrong kernels"} <= set(findings)
+    assert {"proof", "compiles", "expert", "baseline", "wrong kernels"} <= set(findings)
     assert all(findings.values()), findings
 
 
