@@ -101,7 +101,8 @@ def run(logits, bias, expert_load, num_valid, n_group, topk_group, topk, routed_
     weights = torch.empty((rows, topk), dtype=torch.float32, device=logits.device)
     ids = torch.empty((rows, topk), dtype=torch.int32, device=logits.device)
     multiprocessors = torch.cuda.get_device_properties(logits.device).multi_processor_count if logits.is_cuda else 1
-    block = ROWS if rows >= ROWS * PROGRAMS_PER_SM * multiprocessors else 1
+    # Where rows are few, each program takes one: more of them run side by side.
+    block = ROWS if rows >= ROWS * PROGRAMS_PER_SM // 2 * multiprocessors else 1
     programs = min(triton.cdiv(rows, block), PROGRAMS_PER_SM * multiprocessors)
     if rows == 0:
         return weights, ids

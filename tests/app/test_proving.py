@@ -1,0 +1,75 @@
+"""What `tasks check` says of a task whose sources do not show what they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from d2k_agent.app.proving import proofs_of
+from d2k_agent.app.surroundings import here
+from d2k_agent.catalog import Finding, check_task, find_task, new_task
+
+WRONG = """
+[[wrong]]
+name = "nothing_is_wrong"
+source = "expert.py"
+fails = "y finite"
+replace = [["num_warps=8", "num_warps=4"]]
+
+[[wrong]]
+name = "fails_elsewhere"
+source = "baseline.py"
+fails = "y close"
+replace = [["* factor, mask", "* factor * 2.0, mask"]]
+"""
+
+
+def proofs(folder: Path) -> dict[str, Finding]:
+    return {finding.check: finding for finding in proofs_of(here(), find_task(folder), lambda _: None)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    new_task("mine", tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def test_an_expert_near_a_limit_and_wrong_kernels_that_are_not_found_are_said(folder: Path) -> None:
+    expert = folder / "guidance" / "expert.py"
+    expert.write_text(expert.read_text().replace("* factor,", "* (factor * 1.0000009),"))
+    (folder / "guidance" / "wrong.toml").write_text(WRONG)
+    found = proofs(folder)
+    assert found["proof"].passed and found["compiles"].passed and found["baseline"].passed
+    assert "of its limit on smoke_n1000: the gate is to be reached with at most 75%" in found["expert"].message
+    told = found["wrong kernels"].message
+    assert "nothing_is_wrong passes every check" in told
+    assert "fails_elsewhere must fail at y close, and fails at y rel_norm" in told
+
+
+def test_an_expert_beyond_the_tasks_memory_is_found_at_the_registered_shapes(folder: Path) -> None:
+    (folder / "guidance" / "wrong.toml").unlink()
+    expert = folder / "guidance" / "expert.py"
+    expert.write_text(expert.read_text().replace("n = x.numel()", "n = x.numel()\n    spare = torch.empty_like(x)"))
+    found = proofs(folder)
+    assert "large_n16777216: 134217728 bytes of tensors were alive at once" in found["compiles"].message
+    assert found["expert"].passed, "at the small shapes it fits"
+    assert "wrong kernels" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[wrong]\n", "correct the TOML"),
+        ("[[wrong]]\nname = 'a'\n", "wrong[0].source: missing"),
+        (WRONG.replace("num_warps=8", "num_warps=77"), "replaces 'num_warps=77', which expert.py has 0 times"),
+        (WRONG.replace("fails_elsewhere", "nothing_is_wrong"), "2 wrong kernels are called nothing_is_wrong"),
+    ],
+)
+def test_a_file_of_wrong_kernels_that_is_wrong_itself_is_refused(folder: Path, text: str, said: str) -> None:
+    (folder / "guidance" / "wrong.toml").write_text(text)
+    (finding,) = [finding for finding in check_task(find_task(folder)) if finding.check == "wrong"]
+    assert not finding.passed
+    assert said in finding.message
