@@ -23,6 +23,7 @@ COMMANDS = [
     "export",
     "tasks list",
     "tasks show",
+    "tasks new",
     "tasks check",
     "tasks stage",
     "runs list",
