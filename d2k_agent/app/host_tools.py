@@ -14,7 +14,7 @@ from d2k_agent.reports.verdict_text import answer_text
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
-    from d2k_agent.toolbox import QUEUED_S, HostAnswer, HostTool
+    from d2k_agent.toolbox import HostAnswer, HostTool
 
 KINDS = {"submit": JobKind.EVALUATE, "compile": JobKind.COMPILE, "profile": JobKind.PROFILE}
 ALREADY_JUDGED = "This text was judged before, byte for byte, by the same evaluator: what follows is that verdict.\n\n"
@@ -39,7 +39,7 @@ def host_tools(
     `wording` is one of the configuration's WORDINGS.
     """
     from d2k_agent.agent import submission_data
-    from d2k_agent.toolbox import HostAnswer, PathError, read_file
+    from d2k_agent.toolbox import QUEUED_S, HostAnswer, PathError, read_file
 
     told = brief_answer if wording == "brief" else answer_text
     known: dict[tuple[str, tuple[str, ...]], Verdict] = {}
