@@ -43,7 +43,7 @@ def costs_of_runs(around: Surroundings, names: Sequence[str], command_line: Sett
                 recorded=recorded_cost(events, record.price),
                 new_price=new,
                 new=None if new is None else cost_at(events, new),
-                cache=cache_record(events, record.price),
+                cache=cache_record(events, record.price or new),
             )
         )
     return found

@@ -43,7 +43,7 @@ class CacheRecord:
 
 
 def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord:
-    """What `events` say of the cache; `price` is the row that the run recorded."""
+    """What `events` say of the cache, at the prices of `price`, None where none are known."""
     events = list(events)
     checks = [event for event in events if isinstance(event, CacheChecked)]
     return CacheRecord(
