@@ -2,8 +2,8 @@
 
     python benchmarks/gpu/tiers.py [--gpus 0,1] [--json FILE]
 
-The submissions of the sample run of Muon in their order, with the task's baseline as one that cannot win, then cheats
-of tests/cheats whose trick needs a GPU, on the task of those tests (B 2, M 512, N 1376). With tiers: as `solve` submits
+The submissions of the sample run of Muon in their order, with the task's baseline as one that cannot win, at the task's
+first workload; then cheats of tests/cheats whose trick needs a GPU, on the task of those tests. With tiers: as `solve` submits
 them, static rules first, A B B A only for what beats the incumbent. Without: no static rules, A B B A for whatever is
 right. Both must rank the submissions alike. On two GPUs both run at a time.
 
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, Verdict
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict
 from d2k_agent.contract.wire import to_data
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
@@ -35,17 +35,19 @@ ON_THE_GPU = ("baseline", "correctness", "timing", "device clock")
 CHEATS = ("A09_graph_replay_inside_run", "A10e_composed_without_restart", "V33_graph_context", "V76_binary_by_hand")
 
 
-def submissions() -> Iterator[tuple[str, str]]:
-    """Names and sources: the sample's in the order in which they were submitted, the baseline second; then cheats."""
+def submissions() -> Iterator[tuple[str, str, TaskBundle, str]]:
+    """Names, sources, the tasks and workloads they are judged on, in the order of submission."""
+    muon = find_task("muon")
+    whole = muon.bundle(), muon.workloads[0].label
     events = map(json.loads, (SAMPLE / "events.jsonl").read_text(encoding="utf-8").splitlines())
     digests = [event["sha256"] for event in events if event["type"] == "verdict_reached"]
     for number, digest in enumerate(dict.fromkeys(digests), 1):
-        yield f"sample {number}", (SAMPLE / "candidates" / f"{digest}.py").read_text(encoding="utf-8")
+        yield f"sample {number}", (SAMPLE / "candidates" / f"{digest}.py").read_text(encoding="utf-8"), *whole
         if number == 1:
-            yield "baseline", baseline()
+            yield "baseline", baseline(), *whole
     for cheat in CORPUS:
         if cheat.name in CHEATS:
-            yield cheat.name, cheat.source
+            yield cheat.name, cheat.source, muon_small(), REGISTERED
 
 
 def baseline() -> str:
@@ -60,16 +62,18 @@ def gpu_s(verdict: Verdict) -> float:
     return sum(verdict.seconds.get(name, 0.0) for name in ON_THE_GPU if name != "baseline")
 
 
-def judged(launcher: ProcessLauncher, source: str, beat: float | None, tiers: bool) -> Verdict:
+def judged(
+    launcher: ProcessLauncher, source: str, task: TaskBundle, workload: str, beat: float | None, tiers: bool
+) -> Verdict:
     """The verdict on a source under a fresh seed."""
     job = EvaluatorJob(
         JobKind.EVALUATE,
-        muon_small(),
+        task,
         source,
         secrets.token_hex(32),
         None,
         "cuda",
-        workloads=(REGISTERED,),
+        workloads=(workload,),
         static_rules=tiers,
         baseline=baseline(),
         beat=beat if tiers else None,
@@ -83,8 +87,8 @@ def protocol(gpu: str, tiers: bool) -> list[tuple[str, Verdict]]:
     verdicts = []
     launcher = ProcessLauncher({**here().evaluator_environment(), "CUDA_VISIBLE_DEVICES": gpu})
     try:
-        for name, source in submissions():
-            verdict = judged(launcher, source, best, tiers)
+        for name, source, task, workload in submissions():
+            verdict = judged(launcher, source, task, workload, best, tiers)
             said = f"{name}, {'with' if tiers else 'without'} tiers: {verdict.status}, {gpu_s(verdict):.1f} GPU s"
             print(said, file=sys.stderr, flush=True)
             if verdict.geomean_speedup is not None:

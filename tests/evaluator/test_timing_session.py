@@ -172,13 +172,13 @@ def timed(
     n: int = 2000,
     graph: bool = False,
     step_ms: float = 2.0,
+    noise: float = 2.0,
 ) -> dict[str, Any]:
     texts = {name: [source] if isinstance(source, str) else source for name, source in sources.items()}
+    asked = {"baseline": baseline, "beat": beat, "sources": texts, "n": n, "graph": graph}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.timed_on_cpu"],
-        input=json.dumps(
-            {"baseline": baseline, "beat": beat, "sources": texts, "n": n, "graph": graph, "step_ms": step_ms}
-        ),
+        input=json.dumps({**asked, "step_ms": step_ms, "noise": noise}),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -251,6 +251,12 @@ def paused() -> dict[str, Any]:
 def test_being_faster_in_a_batch_than_in_lockstep_is_a_violation(paused: dict[str, Any]) -> None:
     assert [item["check"] for item in paused["always"]["violations"]] == ["timing.audit"]
     assert "in two processes" in paused["always"]["message"]
+
+
+def test_clocks_that_do_not_settle_accuse_nobody() -> None:
+    answer = timed({"always": SLOW_AFTER_A_PAUSE}, n=200, noise=0.0)["always"]
+    (result,) = answer["results"]
+    assert (result["status"], answer.get("violations", [])) == ("noisy", [])
 
 
 def test_a_suspicion_that_does_not_repeat_in_a_fresh_process_is_no_violation(paused: dict[str, Any]) -> None:

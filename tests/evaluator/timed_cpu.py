@@ -17,7 +17,7 @@ class TimedCpu(CpuDevice):
         self.uuid = uuid
 
 
-def short_policy(graph: bool = False, segment_s: float = 0.6, step_ms: float = 2.0) -> TimingPolicy:
+def short_policy(graph: bool = False, segment_s: float = 0.6, step_ms: float = 2.0, noise: float = 2.0) -> TimingPolicy:
     """Short segments, and tolerances for a machine that has other work to do."""
     return dataclasses.replace(
         GRAPH_ROTATING if graph else EVENTS_BATCH,
@@ -29,5 +29,5 @@ def short_policy(graph: bool = False, segment_s: float = 0.6, step_ms: float = 2
         step_ms=step_ms,
         wall=0.3,
         audit=3.0,
-        noise=2.0,
+        noise=noise,
     )

@@ -15,7 +15,7 @@ from tests.evaluator.scaling import job
 pytestmark = pytest.mark.gpu
 
 LIMITS = Limits(gpu_call_s=20.0, compile_s=60.0)
-TASKS = {"events_batch": counting.task(n=1 << 26), "graph_rotating": counting.task(n=1 << 16, mode="graph")}
+TASKS = {"events_batch": counting.task(n=1 << 20), "graph_rotating": counting.task(n=1 << 14, mode="graph")}
 SKIPS_LATE = (
     counting.KERNEL
     + """

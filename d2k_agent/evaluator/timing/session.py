@@ -293,7 +293,7 @@ class Comparison:
             try:
                 timer.prepare()
                 timed = timer.measure()
-                if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
+                if timed.spread > self._setting.task.timing.noise:
                     timed = timer.measure()
                 if not (self._setting.trusted or timed.suspicions):
                     outcome.kernels[label] = timer.observe(self._setting.own)
@@ -317,7 +317,8 @@ class Comparison:
         if timed is None:
             outcome.failed = label
             return None
-        if timed.spread > self._setting.task.timing.noise and not timed.suspicions:
+        # Before any suspicion: clocks that do not agree with themselves accuse nobody of not agreeing with each other.
+        if timed.spread > self._setting.task.timing.noise:
             outcome.is_noisy(label, f"timed segments differ by {timed.spread:.1%}, twice")
             return None
         return timed
