@@ -3,9 +3,9 @@
     python benchmarks/gpu/tiers.py [--gpus 0,1] [--json FILE]
 
 The submissions of the sample run of Muon in their order, with the task's baseline as one that cannot win, at the task's
-first workload; then cheats of tests/cheats whose trick needs a GPU, on the task of those tests. With tiers: as `solve` submits
-them, static rules first, A B B A only for what beats the incumbent. Without: no static rules, A B B A for whatever is
-right. Both must rank the submissions alike. On two GPUs both run at a time.
+first workload; then cheats of tests/cheats whose trick needs a GPU, on the task of those tests. With tiers: as `solve`
+submits them, static rules first, A B B A only for what beats the incumbent. Without: no static rules, A B B A for
+whatever is right. Both must rank the submissions alike. On two GPUs both run at a time.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller.
 """
