@@ -4,9 +4,12 @@ A program is a single warp that walks over blocks of rows; a row of scores lies 
 registers. Nothing crosses a warp, so there is no barrier.
 
 The biased score becomes an integer of the same order, because a warp reduces 32-bit integers in one instruction. Each
-of the k rounds makes two such reductions: the largest key, and the lowest expert among those that have it. What was
-taken is marked in the keys, and the marks, added up over all rows of a program, are its counts: at the end one add for
-each expert that it chose, next to each other in memory.
+of the k rounds makes two such reductions: the largest key, and the lowest expert among those that have it. Neighbours
+are sorted in pairs once, and only the better one of a pair takes part, until it is taken and the other one comes to the
+front: a round looks at half of the experts.
+
+Taken is whatever does not come after the last choice of its row. These marks, added up over all rows of a program, are
+its counts: at the end one add for each expert that it chose, next to each other in memory.
 
 Groups are ranked by counting, for each, how many others come before it. The score that a weight needs is not kept next
 to the biased one: it is computed again, from the k logits that were chosen.
@@ -65,6 +68,7 @@ def _select(
     place = tl.arange(0, GROUPS * SIZE)[None, :]
     expert = place // SIZE * (E // G) + place % SIZE
     real = (place // SIZE < G) & (place % SIZE < E // G)
+    even_expert, odd_expert = tl.split(tl.reshape(expert, (1, GROUPS * SIZE // 2, 2)))
     slot = tl.arange(0, SLOTS)[None, :]
     b = tl.load(bias + expert, mask=real, other=0.0)
     valid = tl.minimum(tl.load(num_valid), rows)
@@ -78,14 +82,23 @@ def _select(
         if KEPT < G:
             eligible = eligible & _in_kept_groups(biased, KEPT, ROWS, GROUPS, SIZE)
         keys = tl.where(eligible, _ordered(biased), TAKEN)
-        left = keys
+        # Equal ones stay as they are: the lower expert in front.
+        even, odd = tl.split(tl.reshape(keys, (ROWS, GROUPS * SIZE // 2, 2)))
+        swapped = odd > even
+        front = tl.maximum(even, odd)
+        behind = tl.minimum(even, odd)
+        candidate = tl.where(swapped, odd_expert, even_expert)
         chosen = tl.zeros((ROWS, SLOTS), tl.int32)
         for j in tl.static_range(K):
-            best = tl.max(left, axis=1, keep_dims=True)
-            winner = tl.min(tl.where(left == best, expert, E), axis=1, keep_dims=True)
-            left = tl.where(expert == winner, TAKEN, left)
+            best = tl.max(front, axis=1, keep_dims=True)
+            winner = tl.min(tl.where(front == best, candidate, E), axis=1, keep_dims=True)
+            won = candidate == winner
+            front = tl.where(won, behind, front)
+            behind = tl.where(won, TAKEN, behind)
+            candidate = tl.where(won, even_expert + odd_expert - candidate, candidate)
             chosen = tl.where(slot == j, winner, chosen)
-        counts += tl.sum((left != keys).to(tl.int32), axis=0)
+        taken = (keys > best) | ((keys == best) & (expert <= winner))
+        counts += tl.sum((live & taken).to(tl.int32), axis=0)
         used = live & (slot < K)
         s = tl.where(used, _sigmoid(tl.load(logits + row * E + chosen, mask=used, other=0.0)), 0.0)
         w = s / (tl.sum(s, axis=1, keep_dims=True) + 1e-20) * scale
