@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHAPES = {
     "groups that are no power of two": (9, 40, 5, 2, 3),
     "groups whose size is none": (6, 24, 4, 3, 5),
+    "odd groups of odd size": (6, 35, 5, 2, 3),
     "all groups kept": (5, 32, 4, 4, 4),
     "one group kept": (5, 32, 4, 1, 6),
     "two experts to a group": (7, 16, 8, 3, 2),
