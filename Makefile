@@ -63,7 +63,7 @@ $(LM)/.complete: requirements-lm.txt
 	@touch $@
 
 test-lm: $(STAMP) $(LM)/.complete ## drive the loop with a small language model on this machine
-	PYTHONPATH="$(CURDIR)/$(LM)" $(BIN)/python -m pytest -m lm tests/lm
+	PYTHONPATH="$(CURDIR)/$(LM)" $(BIN)/python -m pytest -m lm -o faulthandler_timeout=0 tests/lm
 
 check: $(STAMP) ## check formatting, lint, types and import rules
 	$(BIN)/ruff format --check

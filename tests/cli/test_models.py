@@ -22,7 +22,8 @@ def test_a_server_of_ones_own_is_checked_for_people_and_for_scripts(tmp_path: Pa
     assert "reachable            yes, 2 replies in " in people.out
     assert "seen: 128 of 200 input tokens were read from it" in people.out
     assert "32,768 tokens, says the server's list" in people.out
-    assert "parameters sent      max_tokens=2000, temperature=0.5" in people.out
+    (sent,) = (line for line in people.out.splitlines() if line.startswith("parameters sent"))
+    assert "max_tokens=2000" in sent and "temperature=0.5" in sent
     assert "    context_tokens = 32768" in people.out
     data = json.loads(scripts.out)
     assert (data["usable"], data["tool_calls"], data["parallel_calls"]) == (True, "native", True)
@@ -52,3 +53,29 @@ def test_a_users_own_table_holds_without_being_named(tmp_path: Path) -> None:
     table.write_text('["openai/my-*"]\ncalls = "xml"\n')
     broken = d2k("models", "check", "openai/my-model", folder=tmp_path, extra={"HOME": str(home)})
     assert broken.status == 2 and f"{table}: openai/my-*: calls must be one of" in broken.err
+
+
+def test_a_run_is_driven_as_the_table_says_and_records_its_row(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text(
+        '["openai/my-model"]\ncalls = "json_schema"\nleave_out = ["temperature"]\nsend = { seed = 7 }\n'
+    )
+    action = '{"thought": "look", "tool": "read", "arguments": {"path": "solution.py"}}'
+    steps = [said(action, counted(100, cached_tokens=64)), said('{"thought": "no more", "done": true}', counted(200))]
+    with serving(steps) as provider:
+        words = ("--model", "openai/my-model", "--api-base", f"{provider.url}/v1", "--temperature", "0.2")
+        answer = d2k("solve", "muon", *words, "--models-file", "models.toml", "--run-dir", "run", folder=tmp_path)
+
+    assert answer.status == 0, answer
+    assert (
+        "tools are called by JSON actions under a schema, as the table of models says (openai/my-model)" in answer.out
+    )
+    assert "openai/my-model: temperature was not sent" in answer.out
+    assert ["1", "read", "ok"] in [line.split()[:3] for line in answer.out.splitlines()]
+    assert "finished_by_model" in answer.out
+    row = json.loads((tmp_path / "run" / "run.json").read_text())["quirks"]
+    assert (row["calls"], row["send"], row["rows"]) == ("json_schema", {"seed": 7}, ["openai/my-model"])
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    replies = [event for event in events if event["type"] == "model_replied"]
+    assert all(reply["not_as_wished"] == ["temperature was not sent"] for reply in replies)
+    assert all(reply["parameters"]["seed"] == 7 and "temperature" not in reply["parameters"] for reply in replies)
+    assert "def run" in provider.bodies[1]["messages"][-1]["content"], "the file came back as the user's words"
