@@ -35,6 +35,7 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
     from d2k_agent.models import PriceFile
     from d2k_agent.models.checking import check
     from d2k_agent.models.litellm_client import LiteLLMModel, context_tokens, find_price
+    from d2k_agent.models.retry import RetryPolicy
     from d2k_agent.reports.model_text import ModelCheck
 
     quirks = quirks_for(around, settings, name)
@@ -43,7 +44,9 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
     price, keys = find_price(name, options, file or None), around.provider_keys()
 
     def make(wanted: Quirks, watch: Callable[[Mapping[str, Any]], None]) -> Model:
-        return LiteLLMModel(name, options, keys, price=price, quirks=wanted, notice=notice, watch=watch)
+        # Somebody waits for the answer: a run is more patient.
+        policy = RetryPolicy(attempts=3, way_on="check it again")
+        return LiteLLMModel(name, options, keys, price=price, quirks=wanted, policy=policy, notice=notice, watch=watch)
 
     began = time.monotonic()
     checked = check(make, quirks)

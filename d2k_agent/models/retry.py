@@ -18,12 +18,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Waits double from `first_wait_s` to `longest_wait_s`; a provider may ask for up to `longest_asked_s`."""
+    """Waits double from `first_wait_s` to `longest_wait_s`; a provider may ask for up to `longest_asked_s`.
+
+    `way_on` says what to do once it answers again.
+    """
 
     attempts: int = 8
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
     longest_asked_s: float = 900.0
+    way_on: str = "resume the run"
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,10 @@ def ask_with_retry(
             fault.unknown_attempts += unknown
             raise fault from None  # the foreign exception may hold a key
         if attempt >= policy.attempts:
-            words = f"gave up after {counted(attempt, 'attempt')}: resume the run when it answers again"
+            words = f"gave up after {counted(attempt, 'attempt')}: {policy.way_on} when it answers again"
             raise ModelError(f"{fault.reason}; {words}", unknown)
         if fault.after_s is not None and fault.after_s > policy.longest_asked_s:
-            words = f"it asks to wait {fault.after_s:.0f} s: resume the run after that"
+            words = f"it asks to wait {fault.after_s:.0f} s: {policy.way_on} after that"
             raise ModelError(f"{fault.reason}; {words}", unknown)
         seconds = _pause(policy, attempt, fault.after_s, jitter())
         notice(f"{fault.reason}; attempt {attempt + 1} of {policy.attempts} in {seconds:.0f} s")

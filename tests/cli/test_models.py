@@ -36,6 +36,11 @@ def test_a_model_that_calls_no_tool_is_status_1_and_a_wrong_name_2(tmp_path: Pat
     assert unable.status == 1 and "none in any way" in unable.out
     wrong = d2k("models", "check", "nonsense", folder=tmp_path)
     assert wrong.status == 2 and "give PROVIDER/NAME" in wrong.err and len(wrong.err.splitlines()) == 1
+    absent = d2k("models", "check", "openai/x", "--api-base", "http://127.0.0.1:9/v1", folder=tmp_path)
+    assert (
+        absent.status == 3
+        and "see that it runs and is reachable; gave up after 3 attempts: check it again when it" in absent.err
+    )
     written = d2k("models", "check", "replay/muon", folder=tmp_path)
     assert written.status == 2 and "nothing to check" in written.err
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
@@ -68,6 +69,13 @@ def test_no_row_says_where_a_request_goes_or_with_which_key(name: str) -> None:
     """A run's record holds its rows, and a run's folder may be a stranger's."""
     with pytest.raises(UsageError, match=f"send may hold .* not '{name}'"):
         Quirks(send={name: "x"})
+
+
+def test_a_record_that_names_such_a_thing_is_refused_too() -> None:
+    record = TypeAdapter(Quirks)
+    assert record.validate_json(record.dump_json(Quirks(send={"seed": 7}, rows=("a",)))).send == {"seed": 7}
+    with pytest.raises(UsageError, match="not 'api_base'"):
+        record.validate_json('{"send": {"api_base": "http://elsewhere"}}')
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
