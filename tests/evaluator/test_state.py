@@ -87,7 +87,15 @@ CANDIDATES = {
 
 
 def timed(graph: bool) -> dict[str, Any]:
-    asked = {"task": "counting", "baseline": counting.HONEST, "beat": 1e9, "n": 2000, "graph": graph, "step_ms": 2.0}
+    asked = {
+        "task": "counting",
+        "baseline": counting.HONEST,
+        "beat": 1e9,
+        "n": 2000,
+        "graph": graph,
+        "step_ms": 2.0,
+        "noise": 2.0,
+    }
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.timed_on_cpu"],
         input=json.dumps(asked | {"sources": {name: [source] for name, source in CANDIDATES[graph].items()}}),
