@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 from d2k_agent.contract import Measurement
 from d2k_agent.evaluator.timing import policy
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
-from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
 from d2k_agent.evaluator.timing.results import failure_of, results_of
+from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
 from d2k_agent.evaluator.timing.session import Outcome, geomean, together
 
 MIB, GIB = 1 << 20, 1 << 30
