@@ -6,6 +6,7 @@
     │   └── EvaluatorError   the evaluator died or answered nonsense
     └── ModelError      (3)  the provider failed for good: the run stays resumable
         ├── ContextOverflow      the conversation no longer fits: never retried, ends the run with its best submission
+        ├── ProviderAway         no attempt was answered: asking again later may help
         └── ScriptEnded          a scripted or recorded model has no reply left
 
 A wrong kernel is a Verdict, a wrong tool call is a ToolResult, a spent budget is a StopReason: none is raised.
@@ -48,6 +49,10 @@ class ModelError(D2KError):
 
 class ContextOverflow(ModelError):
     """The conversation is longer than the model can read; asking again cannot help."""
+
+
+class ProviderAway(ModelError):
+    """All attempts failed in ways that pass with time, or the provider asked to come back much later."""
 
 
 class ScriptEnded(ModelError):

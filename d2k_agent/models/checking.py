@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from d2k_agent.errors import ContextOverflow, ModelError
+from d2k_agent.errors import ContextOverflow, ModelError, ProviderAway
 from d2k_agent.models.protocol import Message, Model, ModelReply
 from d2k_agent.models.quirks import JSON_SCHEMA, JSON_TEXT, NATIVE, Quirks
 
@@ -87,7 +87,7 @@ def check(make: Make, quirks: Quirks) -> Checked:
         try:
             first = talk.say(_ONE)
         except ModelError as error:
-            if way == NATIVE and not isinstance(error, ContextOverflow):
+            if way == NATIVE and not isinstance(error, ContextOverflow | ProviderAway):
                 checked.refusals[way] = str(error)
                 continue
             raise

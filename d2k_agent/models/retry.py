@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from d2k_agent.contract.wording import counted
-from d2k_agent.errors import D2KError, ModelError
+from d2k_agent.errors import D2KError, ProviderAway
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def ask_with_retry(
 ) -> Attempted[T]:
     """Ask until an answer comes. `wait` takes seconds, `jitter` gives a number in [0, 1), `notice` a line to show.
 
-    Raises what `judge` makes of a failure that cannot pass, and ModelError when the attempts are used up;
+    Raises what `judge` makes of a failure that cannot pass, and ProviderAway when the attempts are used up;
     both say how many attempts may have been billed.
     """
     unknown, repeated = 0, False
@@ -83,10 +83,10 @@ def ask_with_retry(
             raise fault from None  # the foreign exception may hold a key
         if attempt >= policy.attempts:
             words = f"gave up after {counted(attempt, 'attempt')}: {policy.way_on} when it answers again"
-            raise ModelError(f"{fault.reason}; {words}", unknown)
+            raise ProviderAway(f"{fault.reason}; {words}", unknown)
         if fault.after_s is not None and fault.after_s > policy.longest_asked_s:
             words = f"it asks to wait {fault.after_s:.0f} s: {policy.way_on} after that"
-            raise ModelError(f"{fault.reason}; {words}", unknown)
+            raise ProviderAway(f"{fault.reason}; {words}", unknown)
         seconds = _pause(policy, attempt, fault.after_s, jitter())
         notice(f"{fault.reason}; attempt {attempt + 1} of {policy.attempts} in {seconds:.0f} s")
         wait(seconds)

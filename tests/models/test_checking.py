@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.errors import UsageError
+from d2k_agent.errors import ProviderAway, UsageError
 from d2k_agent.models import Quirks
 from d2k_agent.models.checking import Checked, check
 from d2k_agent.models.litellm_client import LiteLLMModel
@@ -94,6 +94,11 @@ def test_a_model_that_calls_nothing_in_any_way_is_not_usable(checked: Asking) ->
 def test_a_key_that_is_refused_is_an_error_and_no_finding(checked: Asking) -> None:
     with pytest.raises(UsageError, match="does not accept the key"):
         checked([{"status": 401, "body": {"error": {"message": "no"}}}])
+
+
+def test_a_provider_that_is_away_is_an_error_and_not_asked_in_other_ways(checked: Asking) -> None:
+    with pytest.raises(ProviderAway, match="gave up after 1 attempt"):
+        checked([{"status": 503, "body": {"error": {"message": "overloaded"}}}])
 
 
 def test_reasoning_that_an_api_does_not_take_back_is_found_lost(checked: Asking) -> None:
