@@ -14,7 +14,7 @@ from typing import Any
 
 from d2k_agent.models.protocol import Message
 
-THOUGHT_CHARS = 400
+THOUGHT_CHARS = 200
 """Where a schema is enforced: room to think before the choice of a tool, and an end to it."""
 _FORM = """
 You call a tool by answering with one JSON object and nothing behind it:

@@ -27,11 +27,11 @@ from tests.cli.shell import d2k
 
 pytestmark = pytest.mark.lm
 
-CONTEXT_TOKENS = 4096
-TURNS, BEYOND = 46, 30
+CONTEXT_TOKENS = 8192
+TURNS, BEYOND = 42, 30
 NAME = "openai/smollm2"
-LINES = "\n".join(f"line {number}: a tile of {number} by {2 * number}" for number in range(1, 16))
-"""About 230 tokens."""
+LINES = "\n".join(f"line {number}: a tile of {number} by {2 * number}" for number in range(1, 53))
+"""About 700 tokens: the context is full after some ten answers."""
 TEMPLATE_TOKENS = 8
 """The end of a prompt that opens the reply: the template may write it otherwise once the reply is there."""
 
@@ -69,7 +69,7 @@ def trace(server: str, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     run = new_run(tmp_path_factory.mktemp("lm") / "run", turns=TURNS, protocol="efficient")
 
     def long(arguments: Mapping[str, Any]) -> HostAnswer:
-        return HostAnswer("ok", f"15 lines of {arguments}\n{LINES}")
+        return HostAnswer("ok", f"52 lines of {arguments}\n{LINES}")
 
     options = ModelOptions(api_base=server, timeout_s=600.0, temperature=0.0, max_tokens=300)
     model = LiteLLMModel(NAME, options, quirks=Quirks(calls="json_schema", send={"seed": 1}))
