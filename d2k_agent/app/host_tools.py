@@ -39,7 +39,8 @@ def host_tools(
     `wording` is one of the configuration's WORDINGS.
     """
     from d2k_agent.agent import submission_data
-    from d2k_agent.toolbox import QUEUED_S, HostAnswer, PathError, read_file
+    from d2k_agent.records import QUEUED_S
+    from d2k_agent.toolbox import HostAnswer, PathError, read_file
 
     told = brief_answer if wording == "brief" else answer_text
     known: dict[tuple[str, tuple[str, ...]], Verdict] = {}

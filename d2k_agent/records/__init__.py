@@ -8,6 +8,7 @@ from d2k_agent.records.caches import CacheRecord, Compaction, cache_record, requ
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
 from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
 from d2k_agent.records.events import (
+    QUEUED_S,
     BudgetTold,
     CacheChecked,
     Choice,
@@ -36,6 +37,7 @@ from d2k_agent.records.events import (
     ToolFinished,
     TurnClosed,
     VerdictReached,
+    queued_s,
 )
 from d2k_agent.records.folder import RunFolder
 from d2k_agent.records.lock import Driver
@@ -56,6 +58,7 @@ from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, Workl
 
 __all__ = [
     "FALLBACK_SCORE",
+    "QUEUED_S",
     "BudgetTold",
     "CacheChecked",
     "CacheRecord",
@@ -109,6 +112,7 @@ __all__ = [
     "curve",
     "cut",
     "message_of",
+    "queued_s",
     "read_events",
     "read_trace",
     "recorded_cost",

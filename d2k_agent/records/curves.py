@@ -27,6 +27,7 @@ from d2k_agent.records.events import (
     ToolFinished,
     TurnClosed,
     VerdictReached,
+    queued_s,
 )
 from d2k_agent.records.totals import sum_usd, total
 from d2k_agent.records.trace import Submission, Trace
@@ -37,8 +38,6 @@ FALLBACK_SCORE = 0.1
 """The protocol's score of a curve until the first eligible submission."""
 HOLDS_THE_GPU = ("baseline", "correctness", "captured", "launches", "timing", "profile", "device clock")
 """Steps of an evaluation during which the evaluator holds the GPU. Waiting for it is in none of them."""
-QUEUED_S = "queued_s"
-"""The entry of a tool result's data that says how many of the call's seconds were a wait for a GPU."""
 _ON_A_GPU = ("submit", "profile")
 _NOT_OVER = (StopReason.TURN_LIMIT, StopReason.STOP_REQUESTED)
 """A run that ended so would have gone on under a larger budget of turns."""
@@ -186,7 +185,7 @@ class _GpuMeter:
                 case EvaluationTook() | ConfirmationTook() if _key(event) in self._judged_there:
                     known.append(sum(event.seconds.get(step, 0.0) for step in HOLDS_THE_GPU))
                 case ToolFinished(name="profile", executed=True) if self._on_a_gpu(event):
-                    known.append(event.seconds - event.data.get(QUEUED_S, 0.0))
+                    known.append(_held_s(event))
                 case VerdictReached() | ConfirmationReached() if _key(event) in self._judged_there - self._timed:
                     complete = False
                 case ToolCallInterrupted():
@@ -200,6 +199,13 @@ class _GpuMeter:
 
     def _on_a_gpu(self, event: ToolFinished) -> bool:
         return bool(self._judged_there) or event.data.get("outcome") == "profiled"
+
+
+def _held_s(event: ToolFinished) -> float:
+    held_s = event.seconds - queued_s(event)
+    if held_s < 0:
+        raise ValueError(f"{event.name} of turn {event.turn} waited for the GPU longer than it took")
+    return held_s
 
 
 def _key(event: VerdictReached | EvaluationTook | ConfirmationReached | ConfirmationTook) -> tuple[object, ...]:

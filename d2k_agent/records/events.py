@@ -7,13 +7,17 @@ follows from them (trace.py, totals.py, and the agent's journal).
 from __future__ import annotations
 
 import enum
+import sys
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from d2k_agent.models import CachePlan, Message, Usage
 from d2k_agent.records.verdicts import Times, VerdictRecord
+
+QUEUED_S = "queued_s"
+"""The entry of a tool result's data that says how many of the call's seconds were a wait for a GPU."""
 
 
 class StopReason(enum.StrEnum):
@@ -214,6 +218,27 @@ class ToolFinished(_Event):
     executed: bool = True
     seconds: float = 0.0
     data: dict[str, Any] = {}
+
+    @field_validator("data")
+    @classmethod
+    def _with_a_possible_wait(cls, data: dict[str, Any]) -> dict[str, Any]:
+        _wait_s(data)
+        return data
+
+
+def queued_s(event: ToolFinished) -> float:
+    """How many of the call's seconds were a wait for a GPU: finite, 0 where none is recorded.
+
+    Raises ValueError for a wait that is none; a ToolFinished that was read from a log never has one.
+    """
+    return _wait_s(event.data)
+
+
+def _wait_s(data: dict[str, Any]) -> float:
+    value = data.get(QUEUED_S, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"{QUEUED_S} is {value!r:.40}, which is no number of seconds")
+    return float(value)
 
 
 class _OfSubmission(_Event):

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 ToolStatus = Literal["ok", "error", "timed_out"]
-QUEUED_S = "queued_s"
-"""The entry of an answer's data that says how many of the call's seconds were spent waiting for a GPU."""
 
 
 @dataclass(frozen=True)

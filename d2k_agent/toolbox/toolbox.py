@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from d2k_agent.errors import UsageError
 from d2k_agent.isolation import gpu_devices
-from d2k_agent.toolbox.calls import QUEUED_S, HostAnswer, ToolCall, ToolResult, ToolStatus
+from d2k_agent.records import QUEUED_S
+from d2k_agent.toolbox.calls import HostAnswer, ToolCall, ToolResult, ToolStatus
 from d2k_agent.toolbox.inside.workspace_files import read_file
 from d2k_agent.toolbox.portable import PortableText, decoded, readable, shortened
 from d2k_agent.toolbox.schema import ArgumentError, checked_arguments

@@ -11,7 +11,7 @@ from d2k_agent.app.host_tools import ALREADY_JUDGED, host_tools
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import QUEUED, EvaluatorJob, Verdict, VerdictStatus
 from d2k_agent.launchers import FakeLauncher
-from d2k_agent.toolbox import QUEUED_S
+from d2k_agent.records import QUEUED_S
 from tests.agent.scene import HERE
 
 MUON = find_task("muon")

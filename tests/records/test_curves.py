@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from d2k_agent import toolbox
 from d2k_agent.agent import select
 from d2k_agent.catalog import samples_dir
 from d2k_agent.contract import QUEUED, VerdictStatus
@@ -16,6 +15,7 @@ from d2k_agent.evaluator import judge
 from d2k_agent.models import Usage
 from d2k_agent.records import (
     FALLBACK_SCORE,
+    QUEUED_S,
     ConfirmationReached,
     ConfirmationTook,
     EvaluationTook,
@@ -33,7 +33,7 @@ from d2k_agent.records import (
     curve,
     read_trace,
 )
-from d2k_agent.records.curves import HOLDS_THE_GPU, QUEUED_S
+from d2k_agent.records.curves import HOLDS_THE_GPU
 from tests.reports.curved import (
     COST_USD,
     GPU_SECONDS,
@@ -217,8 +217,16 @@ def test_the_sample_run_climbs_to_its_selection() -> None:
     assert replies and found.end.spent.tokens is None
 
 
-def test_a_wait_for_the_gpu_goes_by_one_name() -> None:
-    assert QUEUED_S == toolbox.QUEUED_S and QUEUED not in HOLDS_THE_GPU
+def test_waiting_for_the_gpu_does_not_hold_it() -> None:
+    assert QUEUED not in HOLDS_THE_GPU
+
+
+def test_a_wait_longer_than_its_call_is_refused() -> None:
+    waited = ToolFinished(
+        turn=1, index=2, call_id="p", name="profile", status="ok", text="", seconds=2.0, data={QUEUED_S: 2.5}
+    )
+    with pytest.raises(ValueError, match="profile of turn 1 waited for the GPU longer than it took"):
+        curve(trace_of(waited, *a_turn(1, 2.0)))
 
 
 def test_every_step_that_the_evaluator_takes_on_the_device_holds_it() -> None:
