@@ -66,8 +66,9 @@ class RunConfig:
 
     `task` is a slug, or the absolute path of a task's folder. `levels` names the guidance handed out. `model` is
     `scripted/FILE`, `replay/FOLDER-or-sample`, or a provider's name. `budget_usd` bounds what its replies may
-    cost, `budget_tokens` how many tokens of one of TOKEN_BUDGETS they take, `budget_wall_s` how long it is driven, and
-    `budget_working_s` the same without waits for a GPU (None: no limit); `show_budget`: the model is told of them.
+    cost, `budget_tokens` how many tokens of one of TOKEN_BUDGETS they take (a request without an answer may be billed
+    beside that), `budget_wall_s` how long it is driven, and `budget_working_s` the same without waits for a GPU (None:
+    no limit); `show_budget`: the model is told of them.
     `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu` is the GPU that the
     evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on this machine).
     `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS.

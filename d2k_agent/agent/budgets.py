@@ -1,8 +1,10 @@
 """What a run may take, what it has taken, and the words that tell a model of it.
 
 Covers: turns, dollars, tokens by bucket, time. A budget that is reached ends the run before the next request, with its
-selection; what was begun is brought to its end, so a run may take a little more than it was given. Does not cover: the
-count of turns (the state holds it), or who stops the run (nodes).
+selection; what was begun is brought to its end, so a run may take a little more than it was given. Limits in dollars
+and tokens hold for what was counted, the replies: a request without an answer may have been billed, nobody knows how
+much, and what is left is then told as an upper bound. Does not cover: the count of turns (the state holds it), or who
+stops the run (nodes).
 """
 
 from __future__ import annotations
@@ -14,20 +16,34 @@ from decimal import Decimal
 
 from d2k_agent.config import TOTAL, RunConfig
 from d2k_agent.models import BUCKETS, Usage
-from d2k_agent.records import BudgetTold, Event, ModelReplied, RunResumed, StopReason, ToolFinished, sum_usd
-from d2k_agent.toolbox import QUEUED_S
+from d2k_agent.records import (
+    BudgetTold,
+    Event,
+    ModelReplied,
+    RunResumed,
+    StopReason,
+    ToolFinished,
+    lost_attempts,
+    queued_s,
+    sum_usd,
+)
+
+DOLLAR_DECIMALS = 4
+"""Those of the reports: a small budget must not be told as none."""
 
 
 @dataclass
 class Taken:
     """What a run has taken, read off its events in order; time between an interruption and the resume is none.
 
-    `told_after` is the last turn after which the model was told what is left.
+    `lost` counts requests that may have been billed although no answer came: with one of them, tokens and dollars are
+    lower bounds. `told_after` is the last turn after which the model was told what is left.
     """
 
     costs: list[float | None] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
     queued_s: float = 0.0
+    lost: int = 0
     told_after: int = 0
     _earlier_s: float = 0.0
     _began: datetime | None = None
@@ -40,11 +56,12 @@ class Taken:
                 self._earlier_s += self._session_s(self._last)
                 self._began = event.time
             self._last = event.time
+        self.lost += lost_attempts(event)
         if isinstance(event, ModelReplied):
             self.costs.append(event.cost_usd)
             self.usages.append(event.usage)
         elif isinstance(event, ToolFinished):
-            self.queued_s += float(event.data.get(QUEUED_S, 0.0))
+            self.queued_s += queued_s(event)
         elif isinstance(event, BudgetTold):
             self.told_after = event.turn
 
@@ -94,7 +111,10 @@ class Budgets:
         )
 
     def reached(self, taken: Taken) -> StopReason | None:
-        """Why no further request may be made, None where one may. The count of turns is the state's."""
+        """Why no further request may be made, None where one may. The count of turns is the state's.
+
+        Lost requests end nothing by themselves: what they took is not known.
+        """
         if self.usd is not None:
             spent = taken.usd()
             if spent is None:
@@ -118,12 +138,12 @@ class Budgets:
         """The limits in words, for the beginning of a conversation."""
         lines = [f"- {self.turns} turns; a turn is one reply of yours that calls tools, however many"]
         if self.usd is not None:
-            lines.append(f"- US$ {self.usd:.2f} for all of your replies, their input included")
+            lines.append(f"- US$ {_dollars(self.usd)} for all of your replies, their input included")
         lines += [f"- {limit:,} {_WORDS[bucket]}" for bucket, limit in self.tokens.items()]
         if self.wall_s is not None:
-            lines.append(f"- {self.wall_s:,.0f} seconds, from the beginning to the end")
+            lines.append(f"- {_amount(self.wall_s)} seconds, from the beginning to the end")
         if self.working_s is not None:
-            lines.append(f"- {self.working_s:,.0f} seconds, waiting for a GPU that others use not counted")
+            lines.append(f"- {_amount(self.working_s)} seconds, waiting for a GPU that others use not counted")
         return "\n".join((_LIMITED, *lines, "After every turn you are told what is left."))
 
     def left(self, turn: int, taken: Taken) -> str:
@@ -132,20 +152,23 @@ class Budgets:
 
     def _left(self, turn: int, taken: Taken) -> Iterator[str]:
         yield f"{self.turns - turn} of {self.turns} turns"
+        bound = "at most " if taken.lost else ""
         if self.usd is not None:
             spent = taken.usd()
             rest = None if spent is None else max(Decimal(), Decimal(repr(self.usd)) - spent)
-            yield "dollars unknown" if rest is None else f"US$ {rest:.2f} of {self.usd:.2f}"
+            known = None if rest is None else f"{bound}US$ {_dollars(rest)} of {_dollars(self.usd)}"
+            yield known or "dollars unknown"
         for bucket, limit in self.tokens.items():
             tokens = taken.tokens(bucket)
-            rest_tokens = "an unknown number" if tokens is None else f"{max(0, limit - tokens):,}"
+            rest_tokens = "an unknown number" if tokens is None else f"{bound}{max(0, limit - tokens):,}"
             yield f"{rest_tokens} of {limit:,} {_WORDS[bucket]}"
         now = datetime.now(UTC)
         if self.wall_s is not None:
-            yield f"{max(0.0, self.wall_s - taken.wall_s(now)):,.0f} of {self.wall_s:,.0f} seconds"
+            rest_s = max(0.0, self.wall_s - taken.wall_s(now))
+            yield f"{_amount(rest_s)} of {_amount(self.wall_s)} seconds"
         if self.working_s is not None:
             rest_s = max(0.0, self.working_s - taken.working_s(now))
-            yield f"{rest_s:,.0f} of {self.working_s:,.0f} seconds without waits for a GPU"
+            yield f"{_amount(rest_s)} of {_amount(self.working_s)} seconds without waits for a GPU"
 
 
 _LIMITED = (
@@ -159,6 +182,16 @@ _WORDS = {
     "output": "tokens of output, reasoning included",
     TOTAL: "tokens of input and output together, counted anew with every request",
 }
+
+
+def _dollars(value: Decimal | float) -> str:
+    return _amount(value, DOLLAR_DECIMALS)
+
+
+def _amount(value: Decimal | float, decimals: int = 0) -> str:
+    """An amount above 0 is never told as 0."""
+    least = Decimal(10) ** -decimals
+    return f"less than {least}" if 0 < value < least else f"{value:,.{decimals}f}"
 
 
 def _tokens(usage: Usage, bucket: str) -> int | None:

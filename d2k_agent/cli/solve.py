@@ -65,13 +65,16 @@ def add(commands: Commands) -> None:
 def add_budgets(parser: Parser) -> None:
     """Limits beside the turns: the first that is reached ends the run before the next request, with its selection."""
     parser.add_argument(
-        "--budget-usd", type=float, metavar="X", help="ask no more once the replies cost X dollars (default: no limit)"
+        "--budget-usd",
+        type=float,
+        metavar="X",
+        help="ask no more once the replies that came cost X dollars; lost requests are not counted (default: no limit)",
     )
     parser.add_argument(
         "--budget-tokens",
         action=TokenBudget,
         metavar="BUCKET=N",
-        help=f"ask no more once the replies took N tokens of {', '.join(TOKEN_BUDGETS)}; can be given several times",
+        help=f"ask no more once the replies that came took N tokens of {', '.join(TOKEN_BUDGETS)}; may be repeated",
     )
     parser.add_argument(
         "--budget-wall-s", type=float, metavar="SECONDS", help="ask no more after so long; interruptions do not count"

@@ -44,7 +44,7 @@ from d2k_agent.records.lock import Driver
 from d2k_agent.records.log import EventLog, read_events
 from d2k_agent.records.replayed import Replayed, recorded_turns, replayed
 from d2k_agent.records.run_record import RunRecord
-from d2k_agent.records.totals import Totals, sum_usd, total
+from d2k_agent.records.totals import Totals, lost_attempts, sum_usd, total
 from d2k_agent.records.trace import (
     Confirmation,
     Submission,
@@ -111,6 +111,7 @@ __all__ = [
     "cost_at",
     "curve",
     "cut",
+    "lost_attempts",
     "message_of",
     "queued_s",
     "read_events",

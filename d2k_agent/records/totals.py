@@ -38,11 +38,7 @@ def total(events: Iterable[Event]) -> Totals:
     for event in events:
         if isinstance(event, ModelReplied):
             replies.append(event)
-            lost += event.unknown_attempts
-        elif isinstance(event, ModelCallInterrupted):
-            lost += 1
-        elif isinstance(event, ModelCallFailed):
-            lost += event.unknown_attempts or int(event.may_be_billed)
+        lost += lost_attempts(event)
     sums = {name: _sum(getattr(reply.usage, name) for reply in replies) for name in (*BUCKETS, *ASIDE)}
     unreported = sum(1 for reply in replies if not reply.usage.known)
     cost = sum_usd(reply.cost_usd for reply in replies)
@@ -57,6 +53,19 @@ def total(events: Iterable[Event]) -> Totals:
         cost_lower_bound=unpriced > 0,
         seconds=sum(reply.seconds for reply in replies),
     )
+
+
+def lost_attempts(event: Event) -> int:
+    """How many requests the event tells of that may have been billed although no answer came."""
+    match event:
+        case ModelReplied():
+            return event.unknown_attempts
+        case ModelCallInterrupted():
+            return 1
+        case ModelCallFailed():
+            return event.unknown_attempts or int(event.may_be_billed)
+        case _:
+            return 0
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

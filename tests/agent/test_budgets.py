@@ -16,15 +16,19 @@ from d2k_agent.config import RunConfig
 from d2k_agent.errors import UsageError
 from d2k_agent.models import ScriptedModel, Usage
 from d2k_agent.records import (
+    QUEUED_S,
     BudgetTold,
     ConversationStarted,
+    Event,
+    ModelCallFailed,
+    ModelCallInterrupted,
     ModelCallStarted,
     ModelReplied,
     RunResumed,
     ToolFinished,
     read_trace,
 )
-from d2k_agent.toolbox import QUEUED_S, HostAnswer
+from d2k_agent.toolbox import HostAnswer
 from tests.agent.scene import Counted, call, drive, hand_in, new_run, reply, scripted, slowly, toolbox, tools_of
 
 WORK = reply(call("bash", command="true"))
@@ -38,9 +42,9 @@ def replied(usage: Usage = EACH, cost_usd: float | None = 0.25) -> ModelReplied:
     return ModelReplied(call=1, turn=1, message={}, finish_reason=None, usage=usage, cost_usd=cost_usd, seconds=1.0)
 
 
-def taken(*replies: ModelReplied) -> Taken:
+def taken(*events: Event) -> Taken:
     found = Taken()
-    for event in replies:
+    for event in events:
         found.feed(event)
     return found
 
@@ -153,7 +157,7 @@ def test_the_model_is_told_only_where_somebody_asked_for_it(tmp_path: Path) -> N
     opening = trace.messages()[1]["content"]
     for words in (
         "- 3 turns; a turn is one reply of yours that calls tools, however many",
-        "- US$ 1.00 for all of your replies, their input included",
+        "- US$ 1.0000 for all of your replies, their input included",
         "- 1,000 tokens of output, reasoning included",
         "- 5,000 tokens of input and output together, counted anew with every request",
         "- 3,600 seconds, from the beginning to the end",
@@ -162,7 +166,7 @@ def test_the_model_is_told_only_where_somebody_asked_for_it(tmp_path: Path) -> N
     told = [event for event in trace.events if isinstance(event, BudgetTold)]
     assert [event.turn for event in told] == [1, 2], "after the last turn nobody reads it"
     assert told[0].text.startswith(
-        "[budget left: 2 of 3 turns; US$ 0.75 of 1.00; 995 of 1,000 tokens of output, reasoning included; "
+        "[budget left: 2 of 3 turns; US$ 0.7500 of 1.0000; 995 of 1,000 tokens of output, reasoning included; "
         "4,935 of 5,000 tokens of input and output together"
     )
     assert requests[2].startswith(requests[1]) and requests[1].startswith(requests[0]), "the prefix is kept"
@@ -174,9 +178,47 @@ def test_what_is_unknown_is_told_as_unknown() -> None:
     assert "dollars unknown" in text and "an unknown number of 100 tokens of output" in text
 
 
+@pytest.mark.parametrize(
+    "lost",
+    [
+        replied().model_copy(update={"unknown_attempts": 2}),
+        ModelCallInterrupted(call=2),
+        ModelCallFailed(call=2, reason="late", may_be_billed=True),
+        ModelCallFailed(call=2, reason="late", may_be_billed=True, unknown_attempts=3),
+    ],
+    ids=["retried", "interrupted", "failed", "failed often"],
+)
+def test_after_a_request_that_may_have_been_billed_what_is_left_is_an_upper_bound(lost: Event) -> None:
+    budgets = Budgets(10, usd=5.0, tokens={"output": 100, "total": 1000})
+    exact, bounded = taken(replied()), taken(replied(), lost)
+    assert "at most" not in budgets.left(1, exact)
+    told = budgets.left(1, bounded)
+    assert "; at most US$ 4." in told and "; at most 9" in told and told.count("at most") == 3
+    assert "9 of 10 turns" in told and budgets.reached(bounded) is None
+
+
+def test_a_request_that_was_refused_before_it_could_be_billed_bounds_nothing() -> None:
+    refused = ModelCallFailed(call=2, reason="no such model", may_be_billed=False)
+    assert "at most" not in Budgets(10, usd=5.0).left(1, taken(replied(), refused))
+
+
+@pytest.mark.parametrize(
+    ("usd", "words"), [(0.004, "0.0040"), (0.00001, "less than 0.0001"), (1250.0, "1,250.0000")], ids=str
+)
+def test_a_small_budget_is_not_told_as_none(usd: float, words: str) -> None:
+    assert f"- US$ {words} for all of your replies" in Budgets(10, usd=usd).announced()
+    assert f"US$ {words} of {words}" in Budgets(10, usd=usd).left(1, taken())
+
+
+def test_short_times_are_not_told_as_none() -> None:
+    budgets = Budgets(10, wall_s=0.5, working_s=90.0)
+    assert "- less than 1 seconds, from" in budgets.announced() and "- 90 seconds, waiting" in budgets.announced()
+    assert "less than 1 of less than 1 seconds; 90 of 90 seconds" in budgets.left(1, taken())
+
+
 def test_the_words_never_say_that_less_than_nothing_is_left() -> None:
     budgets = Budgets(10, usd=0.1, tokens={"output": 1})
-    assert "US$ 0.00 of 0.10; 0 of 1 tokens" in budgets.left(1, taken(replied()))
+    assert "US$ 0.0000 of 0.1000; 0 of 1 tokens" in budgets.left(1, taken(replied()))
 
 
 @pytest.mark.parametrize(
