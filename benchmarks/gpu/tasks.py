@@ -253,6 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
+    wanted = (options.only_spread or ",".join(SPREADS)).split(",")
+    if set(wanted) - set(SPREADS):
+        parser.error(f"--only-spread takes {', '.join(SPREADS)}, with commas between")
     task = find_task(options.task)
     session = Session(options.json)
     try:
@@ -263,7 +266,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
                 (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
         if options.repeats:
-            wanted = (options.only_spread or ",".join(SPREADS)).split(",")
             print("\n".join(spread_lines(spreads(session, task, options.repeats, wanted))))
     finally:
         session.close()

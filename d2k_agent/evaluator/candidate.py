@@ -31,6 +31,8 @@ from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
 MAX_ERROR_CHARS = 6000
+TRITON_CACHE = "triton"
+"""Below a candidate's folder."""
 _ENVIRONMENT = {
     *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CC"),
     *("OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "TRITON_INTERPRET"),
@@ -49,7 +51,7 @@ def enter(order: dict[str, Any]) -> tuple[str, ...]:
         del os.environ[name]
     for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME"):
         os.environ[name] = scratch
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, "triton")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(scratch, TRITON_CACHE)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 1 << 30)
     if order["memory_bytes"] is not None:
@@ -134,7 +136,8 @@ class _Caller:
         if operation == "load":
             self.device.start()
             self.acts = watch_acts(os.path.dirname(request["path"]))
-            self.module = load_solution(request["path"])
+            with self.device.importing():
+                self.module = load_solution(request["path"])
             write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
             self._attach(request["sets"], descriptors)

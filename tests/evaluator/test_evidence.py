@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import mmap
 import os
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
 
-from d2k_agent.evaluator.evidence import Observed, libraries_allowed, own_kernels, own_launches, same_launches
+from d2k_agent.evaluator.evidence import GLUE, Observed, libraries_allowed, own_kernels, own_launches, same_launches
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling.table import read_launches
 from d2k_agent.isolation import libraries_of
@@ -29,7 +30,7 @@ def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None
 
 
 def test_own_kernels_and_glue_may_run() -> None:
-    assert own_launches({"_scale": 2, FILL: 1, COPY: 3}, frozenset({"_scale"}), "w") == {"_scale": 2}
+    assert own_launches({"_scale": 2, FILL: 1, COPY: 3}, frozenset({"_scale"}), "w") == {"_scale": 2, GLUE: 4}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,8 @@ def test_own_kernels_and_glue_may_run() -> None:
         ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_nt_n_tilesize64x64x64", "a library for matrix products"),
         ("_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_10MulFunctorIfEE", "PyTorch"),
         ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", "PyTorch"),
+        ("_ZN2at6native22index_copy_kernel_implILi4EEEvRNS_14TensorIteratorE", "PyTorch"),
+        ("at6native_copy_kernel", "PyTorch"),
         ("secret_0b1101", "none of its @triton.jit functions"),
     ],
 )
@@ -52,7 +55,7 @@ def test_any_other_kernel_is_a_violation_that_repeats_no_name_of_the_candidates(
 
 
 def test_the_profiler_must_see_what_the_capture_saw() -> None:
-    same_launches({"a": 2}, {"a": 2}, "w")
+    same_launches({"a": 2, GLUE: 1}, {"a": 2}, "w")
     same_launches(None, {"a": 1}, "w")
     with pytest.raises(CandidateFault, match="a x1 on w by the profiler, and a x2, b x1 when"):
         same_launches({"a": 2, "b": 1}, {"a": 1}, "w")
@@ -80,8 +83,8 @@ def test_a_kernels_name_keeps_its_template_and_loses_its_parameters() -> None:
 
 def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
     mapped = [
-        "/scratch/triton/AB/__triton_launcher.cpython-312-x86_64-linux-gnu.so",
-        "/scratch/triton/CD/cuda_utils.cpython-312-x86_64-linux-gnu.so",
+        f"/scratch/triton/AB/__triton_launcher{EXTENSION_SUFFIXES[0]}",
+        f"/scratch/triton/CD/cuda_utils{EXTENSION_SUFFIXES[0]}",
         "/usr/lib/libcuda.so.580.159",
         "/usr/lib/python3/lib-dynload/_json.so",
     ]
@@ -95,6 +98,11 @@ def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
         ("/opt/lib/libcudnn_graph.so.9", "libcudnn_graph.so.9"),
         ("/scratch/fast.so", "a library of its own making"),
         ("/scratch/triton/AB/fast.so", "a library of its own making"),
+        ("/scratch/cuda_utils.so", "a library of its own making"),
+        ("/scratch/triton/cuda_utils.so", "a library of its own making"),
+        ("/scratch/triton/AB/cuda_utils.0b1101.so", "a library of its own making"),
+        ("/scratch/weights.bin", "a library of its own making"),
+        ("/memfd:fast", "a library of its own making"),
     ],
 )
 def test_libraries_that_compute_may_not(path: str, told: str) -> None:
@@ -107,9 +115,16 @@ def test_libraries_that_compute_may_not(path: str, told: str) -> None:
 def test_mapped_libraries_are_read_from_outside(tmp_path: Path) -> None:
     before = libraries_of(os.getpid())
     assert before is not None and any("torch" in path for path in before)
-    library = tmp_path / "libof its own.so.1"
-    library.write_bytes(b"\0" * 4096)
-    with library.open("r+b") as file, mmap.mmap(file.fileno(), 0):
+    code, data = tmp_path / "weights of its own.bin", tmp_path / "libdata.so"
+    for path in (code, data):
+        path.write_bytes(b"\0" * 4096)
+    run = mmap.PROT_READ | mmap.PROT_EXEC
+    with (
+        code.open("rb") as one,
+        data.open("rb") as other,
+        mmap.mmap(one.fileno(), 0, mmap.MAP_PRIVATE, run),
+        mmap.mmap(other.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ),
+    ):
         now = libraries_of(os.getpid())
-    assert now is not None and now - before == {str(library)}
+    assert now is not None and now - before == {str(code)}, "what can run counts, whatever its name"
     assert libraries_of(2**22 + 1) is None

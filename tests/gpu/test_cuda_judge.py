@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from d2k_agent.contract import JobKind, Limits, Verdict, VerdictStatus
+from d2k_agent.evaluator.evidence import GLUE
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
 
@@ -161,7 +162,7 @@ def test_glue_is_no_kernel_of_its_own(launcher: ProcessLauncher) -> None:
     verdict = judged(launcher, COPIES_AND_FILLS, kind=JobKind.CONFIRM)
     assert verdict.status is VerdictStatus.PASSED, (verdict.message, verdict.notes)
     (result,) = [item for item in verdict.workloads if item.registered]
-    assert result.kernels == {"_scale": 1}
+    assert result.kernels == {"_scale": 1, GLUE: 2}
 
 
 def test_the_profiler_reads_the_kernels_of_calls_that_cannot_be_captured(launcher: ProcessLauncher) -> None:

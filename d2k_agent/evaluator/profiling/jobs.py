@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from d2k_agent.contract import EvaluatorJob, Profile, VerdictStatus, Violation, WorkloadResult
-from d2k_agent.evaluator.evidence import own_launches, same_launches
+from d2k_agent.contract import EvaluatorJob, JobKind, Profile, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.evaluator.evidence import own_launches, same_launches, unread
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling.session import device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
@@ -28,7 +28,8 @@ def with_device_clock(
     """The results with the profiler's clock beside the others, and notes on what it did not see.
 
     A candidate is not blamed for failing under the profiler: it passed without. Raises CandidateFault where one call
-    does far more work than was timed, or launches others than its `own` kernels, or than it launched when captured.
+    does far more work than was timed, or launches others than its `own` kernels, or than it launched when captured; and
+    where a confirmation is the last to tell what it launches, and cannot.
     """
     by_label = {workload["label"]: workload for workload in workloads}
     clocked, notes = [], []
@@ -38,6 +39,8 @@ def with_device_clock(
                 job.candidate, job.task.public["get_inputs.py"], by_label[result.label], **_bounds(job)
             )
         except (ProfileUnavailable, CandidateFault) as problem:
+            if result.kernels is None and job.kind is JobKind.CONFIRM:
+                raise unread(result.label, _brief(problem)) from problem
             notes.append(f"no device clock for {result.label}: {problem}")
             clocked.append(result)
             continue
@@ -53,6 +56,10 @@ def with_device_clock(
         measurement = replace(result.measurement, device_ms=device_ms)
         clocked.append(replace(result, measurement=measurement, kernels=kernels))
     return clocked, notes
+
+
+def _brief(problem: ProfileUnavailable | CandidateFault) -> str:
+    return problem.brief if isinstance(problem, CandidateFault) else str(problem)
 
 
 def _bounds(job: EvaluatorJob) -> dict[str, Any]:
