@@ -9,13 +9,13 @@ stops the run (nodes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from d2k_agent.config import TOTAL, RunConfig
-from d2k_agent.models import BUCKETS, Usage
+from d2k_agent.models import Usage
 from d2k_agent.records import (
     BudgetTold,
     Event,
@@ -198,8 +198,5 @@ def _tokens(usage: Usage, bucket: str) -> int | None:
     if bucket != TOTAL:
         count: int | None = getattr(usage, bucket)
         return count
-    inputs: Sequence[int | None] = [getattr(usage, name) for name in BUCKETS[:-1]]
-    if usage.unsplit_input is not None:  # what stands in no bucket stands there
-        inputs = [usage.unsplit_input, *(count or 0 for count in inputs)]
-    counts = [*inputs, usage.output]
-    return None if None in counts else sum(count or 0 for count in counts)
+    inputs, output = usage.input_tokens, usage.output
+    return None if inputs is None or output is None else inputs + output

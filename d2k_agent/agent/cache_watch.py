@@ -100,8 +100,10 @@ def _not_moved(before: _Answered, start: ModelCallStarted, plan: CachePlan, para
     if gap_s is None or ttl_s is None:
         return "the same beginning, byte for byte; nobody knows how long after the request before"
     if gap_s > ttl_s:
-        return f"the same beginning, but {gap_s:.0f} s after the request before, and entries live {ttl_s} s"
-    return f"the same beginning, byte for byte, {gap_s:.0f} s after the request before: the provider did not keep it"
+        live = "live" if plan.marks else "need not live longer than"
+        return f"the same beginning, but {gap_s:.0f} s after the request before, and entries {live} {ttl_s} s"
+    kept = "did not keep it" if plan.marks else "did not use all of it, and promises no more"
+    return f"the same beginning, byte for byte, {gap_s:.0f} s after the request before: the provider {kept}"
 
 
 def _gap_s(before: ModelCallStarted, start: ModelCallStarted) -> float | None:

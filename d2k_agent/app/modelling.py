@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Thread
 
-    from d2k_agent.models import Model, PriceRow, Quirks
+    from d2k_agent.models import Model, PriceRow, Quirks, Usage
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
@@ -227,11 +227,12 @@ def open_model(
     quirks: Quirks | None,
     notice: Callable[[str], None],
     gaps_s: Sequence[float] = (),
+    usages: Sequence[Usage] = (),
 ) -> Model:
     """The model of a run, asked as `quirks` say (None: as the table that ships does).
 
     `notice` is given a line before each wait for a provider, and for an option that is not sent as it was given.
-    `gaps_s` are the seconds between the requests that were made before a resume.
+    `gaps_s` are the seconds between the requests that were made before a resume, `usages` what the answered ones took.
 
     Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
     """
@@ -251,6 +252,7 @@ def open_model(
         price=price,
         quirks=quirks,
         gaps_s=gaps_s,
+        usages=usages,
         notice=notice,
     )
 

@@ -119,7 +119,7 @@ def resume(
     Raises UsageError for one that is over, that is being driven, or whose circumstances have changed.
     """
     require_linux(platform.system())
-    from d2k_agent.records import read_trace, request_gaps_s
+    from d2k_agent.records import ModelReplied, read_trace, request_gaps_s
 
     settings = around.settings(command_line)
     run = find_run(around, settings, name)
@@ -144,7 +144,8 @@ def resume(
     _require_same_isolation(trace.run, isolation)
     kept = kept_model(config, run.path)
     gaps_s = request_gaps_s(trace.events)
-    model = open_model(around, config, kept, trace.run.price, trace.run.quirks, watcher.note, gaps_s)
+    usages = [event.usage for event in trace.events if isinstance(event, ModelReplied)]
+    model = open_model(around, config, kept, trace.run.price, trace.run.quirks, watcher.note, gaps_s, usages)
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)

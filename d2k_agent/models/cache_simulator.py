@@ -116,7 +116,7 @@ class SimulatedModel:
         self.name = model.name
         self._model, self._clock, self._price = model, clock, price
         self._cache = PrefixCache(rules)
-        self._planner = CachePlanner(rules, price.rates if price else None)
+        self._planner = CachePlanner(rules, price)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The other model's reply. Raises what that one raises."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from d2k_agent.models.prices import Rates
+from d2k_agent.models.prices import PriceRow
 from d2k_agent.models.protocol import CachePlan, Message
 from d2k_agent.models.ttl import FIVE_MINUTES_S, ONE_HOUR_S, chosen_ttl
 from d2k_agent.models.usage import Usage
@@ -39,11 +39,17 @@ class CacheRules:
 
 MARKED = CacheRules(marks=True, least_tokens=1024, ttls_s=(FIVE_MINUTES_S, ONE_HOUR_S))
 """Claude: https://platform.claude.com/docs/en/build-with-claude/prompt-caching (some models have another least)."""
+_GEMINI = CacheRules(marks=False, least_tokens=4096, step_tokens=1024)
+"""https://ai.google.dev/gemini-api/docs/caching: that least (half of it before Gemini 3), and no promise of a hit.
+
+Google documents neither a step nor a lifetime; 1,024 tokens less than what could be read are therefore no miss.
+"""
 _BY_ITSELF = {
     "openai": CacheRules(marks=False, least_tokens=1024, step_tokens=128),
     "azure": CacheRules(marks=False, least_tokens=1024, step_tokens=128),
     "deepseek": CacheRules(marks=False, least_tokens=64, step_tokens=64, ttls_s=(ONE_HOUR_S,)),
-    "gemini": CacheRules(marks=False, least_tokens=1024),
+    "gemini": _GEMINI,
+    "vertex_ai": _GEMINI,
 }
 UNDOCUMENTED = CacheRules(marks=False, step_tokens=16, ttls_s=(ONE_HOUR_S,))
 """A server of one's own: it keeps what fits into its memory, in blocks of about sixteen tokens."""
@@ -57,20 +63,30 @@ def rules_of(provider: str, *, marks: bool, own_server: bool) -> CacheRules:
 
 
 class CachePlanner:
-    """Plans one conversation's requests. `gaps_s` are gaps between its requests that were measured before.
+    """Plans one conversation's requests.
 
-    `rates` are the model's prices; without them a choice is made by the usual ratios.
+    `gaps_s` and `usages` are gaps between its requests that were measured before, and what was counted of those
+    requests. `price` is the model's; without it a choice is made by the usual ratios.
     """
 
-    def __init__(self, rules: CacheRules, rates: Rates | None = None, gaps_s: Iterable[float] = ()) -> None:
+    def __init__(
+        self,
+        rules: CacheRules,
+        price: PriceRow | None = None,
+        gaps_s: Iterable[float] = (),
+        usages: Iterable[Usage] = (),
+    ) -> None:
         self.rules = rules
-        self._rates = rates
+        self._price = price
         self._gaps_s = list(gaps_s)
         self._asked: float | None = None
         self._before: Sequence[Message] = ()
         self._changed: int | None = None
-        self._cached, self._new = 0, 0
+        self._cached: int | None = None
+        self._new = 0
         self._ttl_s: int | None = None
+        for usage in usages:
+            self.note(usage)
 
     def plan(self, messages: Sequence[Message], now: float) -> CachePlan:
         """The plan of the request with `messages` that goes out at `now` (seconds of any steady clock)."""
@@ -81,7 +97,8 @@ class CachePlanner:
         changed = {at for at in (self._changed, *differ[-1:]) if at is not None}
         self._asked, self._before = now, tuple(messages)
         self._changed = max(changed, default=None)
-        choice = chosen_ttl(self.rules.ttls_s, self._gaps_s[-GAPS:], self._cached, self._new, self._rates)
+        rates = None if self._price is None else self._price.rates_at((self._cached or 0) + self._new)
+        choice = chosen_ttl(self.rules.ttls_s, self._gaps_s[-GAPS:], self._cached, self._new, rates)
         why = "" if choice.ttl_s == self._ttl_s else choice.why
         self._ttl_s = choice.ttl_s
         points = cache_points(messages, changed, moved=bool(differ)) if self.rules.marks else []
@@ -96,8 +113,10 @@ class CachePlanner:
         )
 
     def note(self, usage: Usage) -> None:
-        """What the provider counted of the request that was planned last."""
-        cached = (usage.cache_write or 0) + (usage.cache_read or 0)
+        """What the provider counted of the request that was planned last. Where it did not, the count before holds."""
+        if usage.cache_write is None or usage.cache_read is None:
+            return
+        cached = usage.cache_write + usage.cache_read
         self._new = max(0, cached - self._cached) if self._cached else 0
         self._cached = cached
 

@@ -66,7 +66,7 @@ class LiteLLMModel:
     `keys` maps names of variables to keys (as an environment does); they go to the provider alone, and are masked in
     every text that leaves. `wait`, `jitter` and `clock` are seams for tests; `notice` is given a line before each wait,
     `watch` the body of each request that was answered, as it left.
-    `gaps_s` are the seconds between requests of the conversation that earlier processes made.
+    `gaps_s` are the seconds between requests of the conversation that earlier processes made, `usages` what those took.
     Replies are priced by `price`, which `find_price` finds; without one, their cost is unknown. `quirks` are what the
     table that ships says, unless others are given.
     Raises UsageError when the name is no model's or a key is missing.
@@ -81,6 +81,7 @@ class LiteLLMModel:
         price: PriceRow | None = None,
         quirks: Quirks | None = None,
         gaps_s: Sequence[float] = (),
+        usages: Sequence[Usage] = (),
         policy: RetryPolicy | None = None,
         wait: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
@@ -101,7 +102,7 @@ class LiteLLMModel:
         self._provider, self._bare = names.provider or "", names.bare
         self._quirks = quirks or find_quirks(names)
         rules = rules_of(self._provider, marks=self._quirks.cache_marks, own_server=bool(self._options.api_base))
-        self._planner = CachePlanner(rules, price.rates if price else None, gaps_s)
+        self._planner = CachePlanner(rules, price, gaps_s, usages)
         self._api_key, key_names = self._find_key(keys or {})
         self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
 

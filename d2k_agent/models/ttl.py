@@ -8,10 +8,11 @@ from decimal import Decimal
 from statistics import median
 
 from d2k_agent.models.prices import Rates
+from d2k_agent.models.protocol import CachePlan
 
 FIVE_MINUTES_S, ONE_HOUR_S = 300, 3600
 NAMES = {FIVE_MINUTES_S: "5 min", ONE_HOUR_S: "1 h"}
-_USUAL = {"write": Decimal("1.25"), "write_1h": Decimal(2), "read": Decimal("0.1")}
+USUAL = Rates(Decimal(1), Decimal(5), cache_write=Decimal("1.25"), cache_write_1h=Decimal(2), cache_read=Decimal("0.1"))
 """Times the price of uncached input, where the model's prices are not known."""
 
 
@@ -23,21 +24,35 @@ class TtlChoice:
     why: str
 
 
-def chosen_ttl(ttls_s: Sequence[int], gaps_s: Sequence[float], prefix: int, new: int, rates: Rates | None) -> TtlChoice:
+def chosen_ttl(
+    ttls_s: Sequence[int], gaps_s: Sequence[float], prefix: int | None, new: int, rates: Rates | None
+) -> TtlChoice:
     """The lifetime under which a turn costs least, if gaps go on as `gaps_s`; the shortest one until one is measured.
 
     What a turn costs: its `new` tokens are written, and the `prefix` is read, or written anew after a gap that was too
-    long.
+    long. A `prefix` of None is one that nobody counted yet.
     """
     shortest = min(ttls_s)
     if len(ttls_s) == 1:
         return TtlChoice(shortest, "")
-    if not gaps_s or not prefix:
+    if not gaps_s:
         return TtlChoice(shortest, f"{NAMES[shortest]}: no gap between requests is measured yet")
-    prices = _prices(rates)
-    costs = {ttl: _cost(prefix, new, _late(gaps_s, ttl), _write(prices, ttl), prices["read"]) for ttl in ttls_s}
+    if prefix is None:
+        return TtlChoice(shortest, f"{NAMES[shortest]}: nobody has said yet how much of a request the cache holds")
+    if not prefix:
+        return TtlChoice(shortest, f"{NAMES[shortest]}: the cache holds nothing of the last request")
+    prices = USUAL if rates is None or not _priced(rates) else rates
+    costs = {ttl: _cost(prefix, new, _late(gaps_s, ttl), _write(prices, ttl), _read(prices)) for ttl in ttls_s}
     best = min(ttls_s, key=lambda ttl: (costs[ttl], ttl))
-    return TtlChoice(best, _words(best, gaps_s, prefix, new, prices, costs, known=_priced(rates)))
+    return TtlChoice(best, _words(best, gaps_s, prefix, new, prices, costs))
+
+
+def write_rate(rates: Rates, plan: CachePlan | None) -> Decimal:
+    """What a million tokens cost that are written into the cache under `plan`, by default for five minutes.
+
+    Where writes have no price of their own, they are priced as any input.
+    """
+    return _write(rates, plan.ttl_s if plan is not None and plan.marks else FIVE_MINUTES_S)
 
 
 def _late(gaps_s: Sequence[float], ttl_s: int) -> Decimal:
@@ -49,18 +64,17 @@ def _cost(prefix: int, new: int, late: Decimal, write: Decimal, read: Decimal) -
     return (new * write + prefix * (late * write + (1 - late) * read)) / 1_000_000
 
 
-def _priced(rates: Rates | None) -> bool:
-    return rates is not None and None not in (rates.cache_write, rates.cache_write_1h, rates.cache_read)
+def _priced(rates: Rates) -> bool:
+    return None not in (rates.cache_write, rates.cache_write_1h, rates.cache_read)
 
 
-def _prices(rates: Rates | None) -> dict[str, Decimal]:
-    if rates is None or rates.cache_write is None or rates.cache_write_1h is None or rates.cache_read is None:
-        return _USUAL
-    return {"write": rates.cache_write, "write_1h": rates.cache_write_1h, "read": rates.cache_read}
+def _write(rates: Rates, ttl_s: int) -> Decimal:
+    hour = rates.cache_write_1h if ttl_s > FIVE_MINUTES_S else None
+    return hour or rates.cache_write or rates.uncached_input
 
 
-def _write(prices: dict[str, Decimal], ttl_s: int) -> Decimal:
-    return prices["write_1h"] if ttl_s > FIVE_MINUTES_S else prices["write"]
+def _read(rates: Rates) -> Decimal:
+    return rates.uncached_input if rates.cache_read is None else rates.cache_read
 
 
 def _words(
@@ -68,15 +82,13 @@ def _words(
     gaps_s: Sequence[float],
     prefix: int,
     new: int,
-    prices: dict[str, Decimal],
+    prices: Rates,
     costs: dict[int, Decimal],
-    *,
-    known: bool,
 ) -> str:
-    unit = "US$" if known else "millions of uncached tokens' worth"
+    unit = "US$" if prices is not USUAL else "millions of uncached tokens' worth"
     sums = []
     for ttl, cost in costs.items():
-        late, write, read = _late(gaps_s, ttl), _write(prices, ttl), prices["read"]
+        late, write, read = _late(gaps_s, ttl), _write(prices, ttl), _read(prices)
         sums.append(
             f"{NAMES[ttl]} {new:,} x {write} + {prefix:,} x ({late:.2f} x {write} + {1 - late:.2f} x {read}) "
             f"= {cost:.4f}"

@@ -52,6 +52,14 @@ class Usage:
         return cls(None, None, None, None, None)
 
     @property
+    def input_tokens(self) -> int | None:
+        """All tokens of the request; None where a part of them is not known."""
+        parts = [self.uncached_input, self.cache_write, self.cache_read]
+        if self.unsplit_input is not None:  # what stands in no bucket stands there
+            parts = [self.unsplit_input, *(part or 0 for part in parts)]
+        return None if None in parts else sum(part or 0 for part in parts)
+
+    @property
     def known(self) -> bool:
         """True when all four buckets are known."""
         return all(getattr(self, name) is not None for name in BUCKETS)

@@ -111,6 +111,14 @@ def test_what_only_the_provider_can_explain_is_said_so() -> None:
     assert told == "the same beginning, byte for byte, 10 s after the request before: the provider did not keep it"
 
 
+def test_a_provider_that_caches_by_itself_is_accused_of_nothing() -> None:
+    blocks = CachePlan(marks=False, points=(), ttl_s=300, step_tokens=128)
+    told = why(second(replied(2, Usage(5, 0, 0, 9), blocks)))
+    assert told is not None and told.endswith("the provider did not use all of it, and promises no more")
+    late = why(second(replied(2, Usage(5, 0, 0, 9), blocks), seconds=412))
+    assert late is not None and late.endswith("and entries need not live longer than 300 s")
+
+
 def test_a_block_less_is_no_miss_where_blocks_are_cached() -> None:
     blocks = CachePlan(marks=False, points=(), ttl_s=300, step_tokens=128)
     assert why(second(replied(2, Usage(5, 0, 1_000, 9), blocks))) is None

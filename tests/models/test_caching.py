@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.models import CachePlan, Rates, Usage
+from d2k_agent.models import CachePlan, PriceRow, Rates, Tier, Usage
 from d2k_agent.models.cache_simulator import PrefixCache, SimulatedModel
 from d2k_agent.models.caching import MARKED, UNDOCUMENTED, CachePlanner, cache_points, cached_by, rules_of
 from d2k_agent.models.scripted import ScriptedModel
 from d2k_agent.models.ttl import chosen_ttl
 
 RATES = Rates(Decimal(5), Decimal(25), Decimal("6.25"), Decimal(10), Decimal("0.5"))
+PRICE = PriceRow("m", "page", None, RATES)
 BOTH = (300, 3600)
 OPENAI = rules_of("openai", marks=False, own_server=False)
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": "bash", "description": "word " * 1500}}]
@@ -62,7 +63,7 @@ def test_one_lifetime_is_no_choice() -> None:
 
 
 def test_a_plan_tells_the_arithmetic_when_its_lifetime_changes_and_not_each_time() -> None:
-    planner = CachePlanner(MARKED, RATES)
+    planner = CachePlanner(MARKED, PRICE)
     whys = []
     for turn, now in enumerate([0.0, 400.0, 800.0, 1200.0]):
         plan = planner.plan(conversation(turn), now)
@@ -71,11 +72,42 @@ def test_a_plan_tells_the_arithmetic_when_its_lifetime_changes_and_not_each_time
     assert whys == [(300, True, None), (3600, True, 400.0), (3600, False, 400.0), (3600, False, 400.0)]
 
 
-def test_gaps_of_an_earlier_process_count() -> None:
-    planner = CachePlanner(MARKED, RATES, gaps_s=[400.0] * 5)
-    planner.note(Usage(0, 1_000, 50_000, 5))
-    plan = planner.plan(conversation(1), 0.0)
-    assert (plan.ttl_s, plan.gap_s) == (3600, None)
+def test_what_an_earlier_process_measured_decides_the_first_request_of_the_next() -> None:
+    before = CachePlanner(MARKED, PRICE)
+    usages = [Usage(0, 1_000, 50_000 + 1_000 * turn, 5) for turn in range(6)]
+    for turn, usage in enumerate(usages):
+        before.plan(conversation(turn), 400.0 * turn)
+        before.note(usage)
+    plan = CachePlanner(MARKED, PRICE, [400.0] * 5, usages).plan(conversation(6), 0.0)
+    assert (plan.ttl_s, plan.gap_s) == (3600, None) and "56,000 cached and 1,000 new tokens" in plan.why
+    assert before.plan(conversation(6), 2400.0).ttl_s == 3600
+
+
+def test_a_reply_that_nobody_counted_leaves_the_choice_as_it_was() -> None:
+    planner = CachePlanner(MARKED, PRICE, [400.0] * 5, [Usage(0, 1_000, 50_000, 5)])
+    planner.plan(conversation(1), 0.0)
+    planner.note(Usage.unknown())
+    plan = planner.plan(conversation(2), 400.0)
+    assert (plan.ttl_s, plan.why) == (3600, ""), "nothing changed, so nothing is told"
+
+
+def test_what_is_not_known_is_told_apart() -> None:
+    measured = [400.0] * 5
+    assert chosen_ttl(BOTH, measured, None, 0, RATES).why == (
+        "5 min: nobody has said yet how much of a request the cache holds"
+    )
+    assert chosen_ttl(BOTH, measured, 0, 0, RATES).why == "5 min: the cache holds nothing of the last request"
+    assert CachePlanner(MARKED, PRICE, measured).plan(conversation(1), 0.0).why.startswith("5 min: nobody has said")
+
+
+def test_the_prices_of_long_requests_decide_over_those() -> None:
+    dear = Rates(Decimal(10), Decimal(50), Decimal("12.5"), Decimal(20), Decimal(1))
+    tiered = PriceRow("m", "page", None, RATES, (Tier(200_000, dear),))
+    short, long = (
+        CachePlanner(MARKED, tiered, [400.0], [Usage(0, 0, many, 5)]).plan(conversation(1), 0.0)
+        for many in (200_000, 200_001)
+    )
+    assert "1.00 x 6.25" in short.why and "1.00 x 12.5" in long.why
 
 
 def test_marks_end_the_opening_the_request_before_and_this_one() -> None:
@@ -99,6 +131,13 @@ def test_a_provider_that_caches_by_itself_gets_no_marks() -> None:
     assert CachePlanner(OPENAI).plan(conversation(3), 0.0).points == ()
     assert rules_of("openai", marks=False, own_server=True) is UNDOCUMENTED
     assert rules_of("anthropic", marks=True, own_server=True) is MARKED
+
+
+def test_what_google_does_not_document_is_expected_in_large_steps() -> None:
+    rules = rules_of("gemini", marks=False, own_server=False)
+    assert rules_of("vertex_ai", marks=False, own_server=False) is rules
+    wanted = plan(False, rules.least_tokens, rules.step_tokens)
+    assert [cached_by(wanted, Usage(rest, 0, 0, 5)) for rest in (4_000, 5_000, 6_000)] == [0, 4_096, 5_120]
 
 
 def plan(marks: bool, least: int = 0, step: int = 1) -> CachePlan:
@@ -167,10 +206,7 @@ def test_a_cache_that_works_by_itself_reads_whole_blocks() -> None:
 
 
 def test_a_simulated_model_counts_and_prices_its_replies() -> None:
-    from d2k_agent.models import PriceRow
-
-    price = PriceRow("m", "page", None, RATES)
-    model = SimulatedModel(ScriptedModel(["one", "two"]), MARKED, iter([0.0, 10.0]).__next__, price)
+    model = SimulatedModel(ScriptedModel(["one", "two"]), MARKED, iter([0.0, 10.0]).__next__, PRICE)
     first = model.complete([SYSTEM, GO], TOOLS)
     second = model.complete([SYSTEM, GO, first.message, GO], TOOLS)
     assert first.usage.known and second.usage.cache_read == first.usage.cache_write
