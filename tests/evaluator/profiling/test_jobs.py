@@ -1,4 +1,4 @@
-"""Where the profiler cannot be had: a winner whose kernels were read stays one, one whose kernels nobody read does not."""
+"""Without a profiler a winner whose kernels were read stays one; one whose kernels nobody read does not."""
 
 from __future__ import annotations
 
