@@ -52,10 +52,12 @@ def recorded_cost(events: Iterable[Event], row: PriceRow | None) -> Cost:
 
 
 def _cost(events: list[Event], parts: list[dict[str, Decimal | None]]) -> Cost:
-    """The sums of what each reply cost, by bucket."""
-    usd = {name: _sum(part.get(name) for part in parts) for name in PRICED}
+    """The sums of what each reply cost, by bucket. Where nobody counted a token the sum is unknown, not 0."""
+    totals = total(events)
+    counted = [name for name in PRICED if getattr(totals.usage, name) is not None]
+    usd = {name: _sum(part.get(name) for part in parts) if name in counted else None for name in PRICED}
     unpriced = sum(not part or None in part.values() for part in parts)
-    return Cost(usd, _sum(usd.values()), total(events), unpriced)
+    return Cost(usd, _sum(usd.values()), totals, unpriced)
 
 
 def _sum(values: Iterable[Decimal | None]) -> Decimal | None:

@@ -11,7 +11,7 @@ from d2k_agent.contract.wording import counted
 from d2k_agent.models import PRICED, PriceRow, Rates
 from d2k_agent.records import CacheRecord, Cost, Totals
 from d2k_agent.reports.cache_text import cache_data, cache_lines
-from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars, table
+from d2k_agent.reports.tables import at_least, count, dollars, table
 
 RECORDED, NEW = "US$ recorded", "US$ new"
 TOTAL = "in all"
@@ -85,6 +85,7 @@ def cost_data(runs: Sequence[RunCost]) -> dict[str, Any]:
 def _cost_data(cost: Cost, price: PriceRow | None) -> dict[str, Any]:
     return {
         "buckets_usd": {name: _number(cost.usd[name]) for name in PRICED},
+        "buckets_lower_bound": cost.lower_bound,
         "cost_usd": _number(cost.total_usd),
         "cost_lower_bound": cost.lower_bound,
         "unpriced_replies": cost.unpriced_replies,
@@ -116,7 +117,7 @@ def _rows(run: RunCost, anew: bool) -> Iterator[tuple[str, ...]]:
         if bucket == "unsplit_input" and tokens is None:
             continue
         costs = [run.recorded, run.last] if anew else [run.recorded]
-        prices = (UNKNOWN if tokens is None else dollars(cost.usd[bucket]) for cost in costs)
+        prices = (at_least(dollars(cost.usd[bucket]), cost.lower_bound) for cost in costs)
         yield (name, bucket.replace("_", " "), at_least(count(tokens), totals.lower_bound), *prices)
         name = ""
     costs = [run.recorded, run.last] if anew else [run.recorded]

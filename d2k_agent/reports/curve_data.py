@@ -9,6 +9,7 @@ from typing import Any
 from d2k_agent.models import PRICED
 from d2k_agent.records import Point, Spent
 from d2k_agent.reports.curve_report import RunReport, groups
+from d2k_agent.reports.curve_text import budget_notes
 
 
 def curve_data(
@@ -35,9 +36,10 @@ def curve_data(
                 "comparable": number_of[id(run)],
                 "circumstances": dataclasses.asdict(run.circumstances),
                 "facts": dict(run.facts),
-                "notes": list(run.notes),
+                "notes": [*run.notes, *budget_notes(run, budgets)],
                 "confirmed_speedup": None if run.confirmed is None else run.confirmed.speedup,
                 "cost_usd": {name: _number(run.cost.usd[name]) for name in PRICED},
+                "cost_lower_bound": run.cost.lower_bound,
                 "curve": [_point(point) for point in run.curve.points],
                 "end": _point(run.curve.end),
                 "budgets": {str(budget): _point(run.curve.under(budget)) for budget in budgets},

@@ -80,9 +80,13 @@ def steps(found: Curve) -> Iterator[tuple[Point, Point]]:
 
 
 def budget_notes(run: RunReport, budgets: Sequence[int]) -> Iterator[str]:
-    """What the answers about budgets rest on."""
-    if budgets and run.record.config.show_budget:
+    """What the answers about budgets rest on. A budget that is the run's own is answered exactly in any case."""
+    config = run.record.config
+    others = any(budget != config.turns for budget in budgets)
+    if others and config.show_budget:
         yield "its model was told what was left of its budgets, so under another one it may have gone otherwise"
+    if others and config.protocol == "efficient":
+        yield "its old results were shortened in view of its turns, so under another budget it may have gone otherwise"
     unknown = [budget for budget in budgets if run.curve.under(budget) is None]
     if unknown:
         turns = counted(run.curve.end.turn, "turn")

@@ -124,6 +124,7 @@ def test_a_script_reads_the_same_from_one_object(project: Path) -> None:
     assert first["tokens"]["cache_write"] == 37_261_000 and first["tokens"]["unsplit_input"] is None
     assert (first["recorded"]["cost_usd"], first["new"]["cost_usd"]) == (631.55325, 1263.1065)
     assert first["recorded"]["buckets_usd"]["output"] == 197.45 and not first["recorded"]["cost_lower_bound"]
+    assert not first["recorded"]["buckets_lower_bound"]
     assert first["recorded"]["prices"]["usd_per_million"]["0"]["cache_write"] == 6.25
     assert data["sum"]["new"] == {"cost_usd": 2903.2875, "cost_lower_bound": False}
 
@@ -133,9 +134,12 @@ def test_what_nobody_counted_makes_the_total_a_lower_bound_and_is_said(tmp_path:
     run_of(tmp_path, "gaps", replied(Usage(*UNGUIDED), 631.55325), replied(Usage.unknown(), None), lost)
     answer = d2k("cost", "gaps", folder=tmp_path)
     assert "in all at least 447,234,000 at least 631.5532".split() in rows(answer)
+    assert "output at least 7,898,000 at least 197.4500".split() in rows(answer)
     assert "gaps: 1 of 2 replies came without a complete count of tokens." in answer.out
     assert "gaps: 2 requests may have been billed although no answer came." in answer.out
     assert "gaps: 1 of 2 replies could not be priced (US$ recorded), so the total is a lower bound." in answer.out
+    (run,) = json.loads(d2k("cost", "gaps", "--json", folder=tmp_path).out)["runs"]
+    assert run["recorded"]["buckets_usd"]["output"] == 197.45 and run["recorded"]["buckets_lower_bound"]
 
 
 def test_an_unknown_cost_is_unknown_and_never_zero(tmp_path: Path) -> None:
@@ -157,6 +161,7 @@ def test_input_that_nobody_split_has_a_row_of_its_own(tmp_path: Path) -> None:
     run_of(tmp_path, "silent", replied(Usage(None, None, None, 1_000, unsplit_input=1_000_000), 5.025))
     answer = d2k("cost", "silent", folder=tmp_path)
     assert "unsplit input at least 1,000,000 5.0000".split() in rows(answer)
+    assert "cache read unknown unknown".split() in rows(answer)
     assert "silent: of unsplit input nobody said what was cached" in answer.out
     assert "in all at least 1,001,000 5.0250".split() in rows(answer)
 

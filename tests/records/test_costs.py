@@ -75,6 +75,14 @@ def test_without_prices_and_without_tokens_nothing_is_known() -> None:
         assert cost.total_usd is None and cost.lower_bound
 
 
+def test_a_bucket_that_nobody_counted_costs_an_unknown_sum_and_not_0() -> None:
+    unsplit = replied(Usage(None, None, None, 10_000, unsplit_input=20_000), 0.35)
+    for cost in (cost_at([unsplit], ROW), recorded_cost([unsplit], ROW)):
+        assert (cost.usd["output"], cost.usd["unsplit_input"]) == (Decimal("0.25"), Decimal("0.1"))
+        assert {cost.usd[name] for name in ("uncached_input", "cache_write", "cache_read")} == {None}
+        assert cost.total_usd == Decimal("0.35") and not cost.lower_bound
+
+
 def test_a_reply_that_was_not_priced_when_it_came_has_no_recorded_cost() -> None:
     usage = Usage(1_000, 0, 0, 0)
     events = [replied(usage, 0.005), replied(usage, None)]

@@ -64,6 +64,21 @@ def test_where_the_model_knew_its_budget_answers_about_others_are_no_more_than_a
     assert "told" not in told(reported(trace)) and "told" not in told(reported(a_curved_run(2.0)), budgets=(1,))
 
 
+def test_where_results_were_shortened_in_view_of_the_turns_answers_about_other_budgets_are_a_guess() -> None:
+    report = reported(replace(a_curved_run(2.0, 3.0), run=record(protocol="efficient", turns=2)))
+    warning = "its old results were shortened in view of its turns, so under another budget it may have gone otherwise"
+    assert f"r: {warning}." in told(report, budgets=(1, 2))
+    assert warning in curve_data([report], (1,), {}, None)["runs"][0]["notes"]
+    assert warning not in told(report) and warning not in told(report, budgets=(2,))
+    assert warning not in told(reported(a_curved_run(2.0)), budgets=(1,))
+
+
+def test_dollars_by_bucket_say_to_a_script_that_they_are_a_lower_bound() -> None:
+    gap = Trace(record(), tuple(stamped(*a_turn(1, 2.0), *a_turn(2, None, Usage.unknown(), None))))
+    runs = curve_data([reported(gap), reported(a_curved_run(2.0))], (), {}, None)["runs"]
+    assert [run["cost_lower_bound"] for run in runs] == [True, False]
+
+
 def test_of_several_runs_the_turns_between_are_left_to_the_page() -> None:
     shown = rows(told(reported(a_curved_run(1.0, 2.0), "one"), reported(a_curved_run(1.5, 3.0), "two")))
     assert [row[0] for row in shown[1:-1]] == ["one", "2", "two", "2"]

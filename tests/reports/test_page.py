@@ -168,6 +168,29 @@ def test_the_cost_of_a_run_that_nobody_counted_is_unknown_beside_others_and_a_se
     assert "Tokens and dollars are unknown." in alone.text and "share of US$" not in alone.text
 
 
+def test_a_bucket_that_nobody_counted_has_no_share_and_shares_are_of_what_is_known() -> None:
+    unsplit = Usage(None, None, None, 500, unsplit_input=9_500)
+    page = page_of(Trace(record(), tuple(stamped(*a_turn(1, 2.0, unsplit, 0.06)))))
+    assert ["run", "bucket", "tokens", "share of known tokens", "US$", "share of US$"] in page.rows
+    assert ["", "cache read", "unknown", "unknown", "unknown", "unknown"] in page.rows
+    assert ["", "output", "at least 500", "5.0 %", "0.0125", "20.8 %"] in page.rows
+    whole = page_of(a_curved_run(2.0))
+    assert ["run", "bucket", "tokens", "share of tokens", "US$", "share of US$"] in whole.rows
+
+
+def test_dollars_by_bucket_are_lower_bounds_where_a_reply_has_no_price() -> None:
+    events = [*a_turn(1, 2.0), *a_turn(2, None, Usage.unknown(), None)]
+    page = page_of(Trace(record(), tuple(stamped(*events))))
+    assert ["run", "bucket", "tokens", "share of known tokens", "US$", "share of known US$"] in page.rows
+    assert ["", "output", "at least 400", "1.2 %", "at least 0.0100", "26.3 %"] in page.rows
+    assert "US$ by bucket, as far as it is known" in page.text and "r1: output at least 0.0100" in page.text
+
+
+def test_a_bucket_without_a_token_has_no_share_of_nothing_known() -> None:
+    page = page_of(Trace(record(), tuple(stamped(*a_turn(1, 2.0, Usage(0, 0, 0, 0), 0.0)))), a_curved_run(2.0))
+    assert ["", "output", "0", "-", "0.0000", "-"] in page.rows
+
+
 def test_a_page_of_very_many_runs_leaves_out_turns_and_traces_and_says_how_to_see_them() -> None:
     page = read(page_html([reported(a_curved_run(2.0), most_chars=None)], (), {}))
     assert "Every turn and the trace are left out" in page.text and "d2k-agent report /runs/r" in page.text

@@ -11,7 +11,6 @@ from d2k_agent.reports.curve_report import RunReport
 from d2k_agent.reports.page.elements import element, folded, table_of
 from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars
 
-HEADER = ("run", "bucket", "tokens", "share of tokens", "US$", "share of US$")
 MOST_UNFOLDED = 3
 """Runs whose numbers stand open: those of more are a click away."""
 _WIDTH, _LEFT, _BAR, _GAP = 1040, 40, 18, 8
@@ -30,9 +29,10 @@ def cost_split(runs: Sequence[RunReport], numbers: dict[str, int]) -> list[Eleme
         *(element("span", element("span", class_=f"box b{index}"), _name(name)) for index, name in _used(runs)),
         class_="legend",
     )
+    header = _header(runs)
     rows = [row for run in runs for row in _rows(run)]
     title = "Tokens and dollars by bucket"
-    told = table_of(title, HEADER, rows, HEADER[2:])
+    told = table_of(title, header, rows, header[2:])
     shown = told if len(runs) <= MOST_UNFOLDED else folded(title, told)
     return [*content, *([legend] if content else []), shown]
 
@@ -50,7 +50,8 @@ def _bars(
             parts.append(element("text", f"{what} unknown", x=_LEFT, y=top + 14))
         for bucket, value in values(run).items():
             width = (_WIDTH - _LEFT - 8) * value / longest
-            told = element("title", f"{run.name}: {_name(bucket)} {_amount(what, value)}")
+            amount = at_least(_amount(what, value), _is_lower(what, run))
+            told = element("title", f"{run.name}: {_name(bucket)} {amount}")
             parts.append(
                 element(
                     "rect",
@@ -70,23 +71,32 @@ def _bars(
         role="img",
         aria_label=f"{what} by bucket, a bar a run; the table below has the numbers",
     )
-    return element("figure", element("figcaption", f"{what} by bucket"), picture)
+    known = ", as far as it is known" if any(_is_lower(what, run) for run in runs) else ""
+    return element("figure", element("figcaption", f"{what} by bucket{known}"), picture)
+
+
+def _header(runs: Sequence[RunReport]) -> tuple[str, ...]:
+    """Of a sum with a gap nobody knows the shares; those of what is known are told as such."""
+    tokens, usd = ("known " * any(_is_lower(what, run) for run in runs) + what for what in ("tokens", "US$"))
+    return "run", "bucket", "tokens", f"share of {tokens}", "US$", f"share of {usd}"
 
 
 def _rows(run: RunReport) -> Iterator[tuple[str, ...]]:
-    totals, usd, tokens = run.cost.totals, _usd(run), _tokens(run)
+    totals = run.cost.totals
+    all_usd, all_tokens = sum(_usd(run).values()), sum(_tokens(run).values())
     name = run.name
     for bucket in PRICED:
-        counted: int | None = getattr(totals.usage, bucket)
-        if bucket == "unsplit_input" and counted is None:
+        tokens: int | None = getattr(totals.usage, bucket)
+        if bucket == "unsplit_input" and tokens is None:
             continue
+        usd = run.cost.usd[bucket]
         yield (
             name,
             _name(bucket),
-            at_least(count(counted), totals.lower_bound),
-            _share(tokens, bucket),
-            dollars(None if counted is None else run.cost.usd[bucket]),
-            _share(usd, bucket),
+            at_least(count(tokens), totals.lower_bound),
+            _share(tokens, all_tokens),
+            at_least(dollars(usd), run.cost.lower_bound),
+            _share(usd, all_usd),
         )
         name = ""
     spent = run.curve.end.spent
@@ -115,10 +125,14 @@ def _tokens(run: RunReport) -> dict[str, float]:
     return {name: float(value) for name in PRICED if (value := getattr(run.cost.totals.usage, name))}
 
 
-def _share(values: dict[str, float], bucket: str) -> str:
-    if not values:
+def _share(part: float | Decimal | None, whole: float) -> str:
+    if part is None:
         return UNKNOWN
-    return f"{100 * values.get(bucket, 0.0) / sum(values.values()):.1f} %"
+    return f"{100 * float(part) / whole:.1f} %" if whole else "-"
+
+
+def _is_lower(what: str, run: RunReport) -> bool:
+    return run.cost.lower_bound if what == "US$" else run.cost.totals.lower_bound
 
 
 def _amount(what: str, value: float) -> str:
