@@ -14,14 +14,13 @@ from decimal import Decimal
 
 from d2k_agent.models import Message, PriceRow
 from d2k_agent.models.tokens import count_message, count_tokens
-from d2k_agent.records import Compacted
+from d2k_agent.models.ttl import USUAL, write_rate
+from d2k_agent.records import Compacted, ModelReplied
 
 KEPT_TURNS = 8
 """Results of the last turns stay whole: a model still works with them."""
 MOST_CHARS = 160
 MARK = " [shortened]"
-_USUAL_WRITE, _USUAL_READ = Decimal("1.25"), Decimal("0.1")
-"""Times the price of uncached input, where the model's prices are not known."""
 
 
 @dataclass(frozen=True)
@@ -41,33 +40,37 @@ class Compactor:
     """
 
     def __init__(self, price: PriceRow | None, turns: int) -> None:
-        self._rates = None if price is None else price.rates
+        self._price = price
         self._turns = turns
         self._tokens: dict[str, tuple[int, int]] = {}
         self._of_messages: dict[int, tuple[Message, int]] = {}
 
     def planned(
-        self, messages: Sequence[Message], answers: Sequence[Answered], call: int, turn: int
+        self, messages: Sequence[Message], answers: Sequence[Answered], call: int, turn: int, last: ModelReplied | None
     ) -> Compacted | None:
-        """What to shorten before request `call` of turn `turn` (from 1), None where it does not pay."""
+        """What to shorten before request `call` of turn `turn` (from 1), None where it does not pay.
+
+        The reply before, `last`, says how long a request is and for how long entries are written, and so what they
+        cost.
+        """
         old = self._longer(answers, turn - KEPT_TURNS)
         if not old:
             return None
         saved = self._saved(old)
         carried = sum(self._saved([item]) * (turn - KEPT_TURNS - item.turn) for item in old)
-        write, read = self._prices()
+        write, read = self._prices(messages, last)
         # Nobody knows how long a run lasts: it is expected to go on for as long as it has, within its limit.
         horizon = min(turn - 1, self._turns - turn + 1)
         rewritten = self._rewritten(messages, old)
         price = rewritten * (write - read)
         if read * min(carried, saved * horizon) < price:
             return None
-        unit = "US$" if self._rates is not None else "millions of uncached tokens' worth"
+        unit = "US$" if self._price is not None else "millions of uncached tokens' worth"
         why = (
-            f"{len(old)} results, {saved:,} tokens: carrying them since turn by turn cost {carried:,} x {read} = "
-            f"{carried * read / 1_000_000:.4f} {unit}, and about {horizon} more requests would cost "
-            f"{saved:,} x {read} x {horizon} = {saved * read * horizon / 1_000_000:.4f}; writing anew what "
-            f"stands behind them costs {rewritten:,} x ({write} - {read}) = {price / 1_000_000:.4f}"
+            f"{_many(old, saved)}: carrying them since turn by turn cost {carried:,} x {read} = about "
+            f"{carried * read / 1_000_000:.4f} {unit}, and about {horizon} more requests would cost {saved:,} x {read} "
+            f"x {horizon} = about {saved * read * horizon / 1_000_000:.4f}; writing anew what stands behind them costs "
+            f"{rewritten:,} x ({write} - {read}) = about {price / 1_000_000:.4f}"
         )
         return self._compacted(old, saved, rewritten, why, call, turn)
 
@@ -82,7 +85,7 @@ class Compactor:
         if not old:
             return None
         saved = self._saved(old)
-        why = f"{len(old)} results, {saved:,} tokens: the request did not fit into the model's context"
+        why = f"{_many(old, saved)}: the request did not fit into the model's context"
         return self._compacted(old, saved, self._rewritten(messages, old), why, call, turn)
 
     def _longer(self, answers: Sequence[Answered], before_turn: int) -> list[Answered]:
@@ -109,18 +112,24 @@ class Compactor:
             known = self._of_messages[index] = message, count_message(message)
         return known[1]
 
-    def _prices(self) -> tuple[Decimal, Decimal]:
+    def _prices(self, messages: Sequence[Message], last: ModelReplied | None) -> tuple[Decimal, Decimal]:
         """What a million tokens cost that are not found in the cache, and that are."""
-        if self._rates is None:
-            return _USUAL_WRITE, _USUAL_READ
-        write = self._rates.cache_write or self._rates.uncached_input
-        return write, write if self._rates.cache_read is None else self._rates.cache_read
+        tokens = None if last is None else last.usage.input_tokens
+        if tokens is None:
+            tokens = sum(self._of_message(index, message) for index, message in enumerate(messages))
+        rates = USUAL if self._price is None else self._price.rates_at(tokens)
+        write = write_rate(rates, None if last is None else last.cache)
+        return write, write if rates.cache_read is None else rates.cache_read
 
     def _compacted(
         self, old: Sequence[Answered], saved: int, rewritten: int, why: str, call: int, turn: int
     ) -> Compacted:
         results = {item.call_id: shortened(item.text) for item in old}
         return Compacted(call=call, turn=turn, results=results, saved_tokens=saved, rewritten_tokens=rewritten, why=why)
+
+
+def _many(old: Sequence[Answered], saved: int) -> str:
+    return f"{len(old)} results, about {saved:,} tokens by our own count"
 
 
 def shortened(text: str) -> str:

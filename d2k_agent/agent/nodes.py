@@ -110,7 +110,8 @@ def call_model(state: State, parts: Parts) -> Way:
 def _ask(parts: Parts, number: int, turn: int) -> None:
     """Get one reply. Where the run shortens old results, it does so when that pays, and when they do not fit."""
     journal, compactor = parts.journal, parts.compactor
-    planned = compactor.planned(journal.messages, journal.answers, number, turn) if compactor else None
+    last = journal.reply(number - 1)
+    planned = compactor.planned(journal.messages, journal.answers, number, turn, last) if compactor else None
     if planned is not None:
         journal.append(planned)
     while True:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from d2k_agent.models import PriceRow
+from d2k_agent.models.ttl import write_rate
 from d2k_agent.records.events import CacheChecked, Compacted, Event, ModelCallStarted, ModelReplied, RunResumed
 
 _MILLION = Decimal(1_000_000)
@@ -17,7 +18,8 @@ class Compaction:
     """One step in which old results were shortened, and the number of `requests` that were answered since.
 
     `saved_usd` is what the tokens that they did without would have cost as cached input, `rewritten_usd` what writing
-    the rest into the cache anew cost above reading it; None where the prices do not say.
+    the rest into the cache anew cost above reading it, for as long as the next request's entries were to live; None
+    where the prices do not say, or no request was answered since. Both are estimates: the tokens were counted here.
     """
 
     event: Compacted
@@ -33,11 +35,16 @@ class Compaction:
 
 @dataclass(frozen=True)
 class CacheRecord:
-    """Sums over the requests that could be compared. `misses` read less than expected, for a reason that they say."""
+    """Sums over the requests that could be compared.
+
+    Of the `expected` tokens `observed` were read, and `unexpected` ones beside them: what one request reads beyond what
+    it was to hides nothing that another one missed. `misses` read less than expected, for a reason that they say.
+    """
 
     requests: int
     expected: int
     observed: int
+    unexpected: int
     misses: tuple[CacheChecked, ...]
     compactions: tuple[Compaction, ...]
 
@@ -49,7 +56,8 @@ def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord
     return CacheRecord(
         requests=len(checks),
         expected=sum(check.expected for check in checks),
-        observed=sum(check.observed for check in checks),
+        observed=sum(min(check.observed, check.expected) for check in checks),
+        unexpected=sum(max(0, check.observed - check.expected) for check in checks),
         misses=tuple(check for check in checks if check.why is not None),
         compactions=tuple(
             _compaction(event, events[at:], price) for at, event in enumerate(events) if isinstance(event, Compacted)
@@ -58,13 +66,14 @@ def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord
 
 
 def _compaction(event: Compacted, since: list[Event], price: PriceRow | None) -> Compaction:
-    requests = sum(isinstance(later, ModelReplied) for later in since)
-    read = None if price is None else price.rates.cache_read
-    if price is None or read is None:
-        return Compaction(event, requests, None, None)
-    write = price.rates.cache_write or price.rates.uncached_input
-    saved = event.saved_tokens * requests * read / _MILLION
-    return Compaction(event, requests, saved, event.rewritten_tokens * (write - read) / _MILLION)
+    replies = [later for later in since if isinstance(later, ModelReplied)]
+    rates = [] if price is None else [price.rates_at(reply.usage.input_tokens or 0) for reply in replies]
+    reads = [rate.cache_read for rate in rates if rate.cache_read is not None]
+    if not reads or len(reads) < len(replies):
+        return Compaction(event, len(replies), None, None)
+    dearer = write_rate(rates[0], replies[0].cache) - reads[0]
+    saved = event.saved_tokens * sum(reads, Decimal()) / _MILLION
+    return Compaction(event, len(replies), saved, event.rewritten_tokens * dearer / _MILLION)
 
 
 def request_gaps_s(events: Iterable[Event]) -> tuple[float, ...]:

@@ -18,7 +18,10 @@ MOST_MISSES = 8
 def check_text(event: CacheChecked) -> str:
     """One request: what it read, what was expected, and why it read less."""
     why = "" if event.why is None else f": {event.why}"
-    return f"request {event.call} read {count(event.observed)} of {count(event.expected)} expected cached tokens{why}"
+    read, more = min(event.observed, event.expected), max(0, event.observed - event.expected)
+    return (
+        f"request {event.call} read {count(read)} of {count(event.expected)} expected cached tokens{_more(more)}{why}"
+    )
 
 
 def compacted_text(event: Compacted) -> str:
@@ -30,7 +33,8 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
     """What to know of a run's cache, a sentence each; nothing where nobody counted."""
     if record.requests:
         requests = counted(record.requests, "request")
-        yield f"cache: {count(record.observed)} of {count(record.expected)} expected tokens were read in {requests}."
+        read = f"{count(record.observed)} of {count(record.expected)} expected tokens were read in {requests}"
+        yield f"cache: {read}{_more(record.unexpected)}."
     for miss in record.misses[:MOST_MISSES]:
         yield f"turn {miss.turn}: {check_text(miss)}."
     if len(record.misses) > MOST_MISSES:
@@ -38,22 +42,27 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
     yield from map(_compaction, record.compactions)
 
 
+def _more(unexpected: int) -> str:
+    return f", and {count(unexpected)} that nobody expected" if unexpected else ""
+
+
 def _compaction(item: Compaction) -> str:
     event = item.event
     return (
         f"before request {event.call}, {counted(len(event.results), 'old result')} became a digest: "
-        f"{counted(item.requests, 'request')} since did without {count(event.saved_tokens)} tokens each "
-        f"({_dollars(item.saved_usd)} as cached input), {count(event.rewritten_tokens)} tokens were written anew, once "
-        f"({_dollars(item.rewritten_usd)})."
+        f"{counted(item.requests, 'request')} since did without about {count(event.saved_tokens)} tokens each "
+        f"({_dollars(item.saved_usd)} as cached input), and about {count(event.rewritten_tokens)} were written anew, "
+        f"once ({_dollars(item.rewritten_usd)}), by our own count of tokens."
     )
 
 
 def cache_data(record: CacheRecord) -> dict[str, Any]:
-    """The same as an object. Dollars are null where no price is known."""
+    """The same as an object. Dollars are null where no price is known; those of compactions rest on our own count."""
     return {
         "requests": record.requests,
         "expected_tokens": record.expected,
         "observed_tokens": record.observed,
+        "unexpected_tokens": record.unexpected,
         "misses": [
             {
                 "call": miss.call,
@@ -82,4 +91,4 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
 
 
 def _dollars(value: Decimal | None) -> str:
-    return "US$ unknown" if value is None else f"US${value:,.4f}"
+    return "US$ unknown" if value is None else f"about US${value:,.4f}"

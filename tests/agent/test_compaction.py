@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from d2k_agent.agent import StopReason
 from d2k_agent.agent.compaction import KEPT_TURNS, MARK, Answered, Compactor, shortened
 from d2k_agent.errors import ContextOverflow
-from d2k_agent.models import Message, ModelReply, PriceRow, Rates
+from d2k_agent.models import CachePlan, Message, ModelReply, PriceRow, Rates, Tier, Usage
 from d2k_agent.models.tokens import count_message
 from d2k_agent.records import Compacted, ModelCallFailed, ModelReplied, ToolFinished, read_trace
 from d2k_agent.toolbox import HostAnswer
@@ -22,7 +23,7 @@ PRICE = PriceRow(
     "anthropic/x",
     "page",
     None,
-    Rates(Decimal(5), Decimal(25), cache_write=Decimal("6.25"), cache_read=Decimal("0.5")),
+    Rates(Decimal(5), Decimal(25), Decimal("6.25"), cache_write_1h=Decimal(10), cache_read=Decimal("0.5")),
 )
 
 
@@ -38,9 +39,24 @@ def conversation(turns: int, words: int = 900) -> tuple[list[Message], list[Answ
     return messages, answers
 
 
-def planned(turns: int, limit: int = 350, price: PriceRow | None = PRICE, words: int = 900) -> Compacted | None:
+def planned(
+    turns: int,
+    limit: int = 350,
+    price: PriceRow | None = PRICE,
+    words: int = 900,
+    last: ModelReplied | None = None,
+) -> Compacted | None:
     messages, answers = conversation(turns, words)
-    return Compactor(price, limit).planned(messages, answers, call=turns + 1, turn=turns + 1)
+    return Compactor(price, limit).planned(messages, answers, call=turns + 1, turn=turns + 1, last=last)
+
+
+def replied(ttl_s: int, tokens: int = 50_000, marks: bool = True) -> ModelReplied:
+    """A reply to a request of so many tokens, whose entries were to live `ttl_s`."""
+    plan = CachePlan(marks, (), ttl_s)
+    usage = Usage(0, 0, tokens, 5)
+    return ModelReplied(
+        call=1, turn=1, message={}, finish_reason=None, usage=usage, cost_usd=None, seconds=1.0, cache=plan
+    )
 
 
 def test_nothing_is_shortened_before_carrying_it_has_cost_what_writing_anew_will() -> None:
@@ -58,8 +74,35 @@ def test_the_arithmetic_is_that_of_the_prices() -> None:
     carried = sum(step.saved_tokens / len(step.results) * (41 - KEPT_TURNS - turn) for turn in range(1, 33))
     ahead, cost = step.saved_tokens * 0.5 * 40 / 1e6, step.rewritten_tokens * (6.25 - 0.5) / 1e6
     assert min(0.5 * carried / 1e6, ahead) >= cost
-    assert f"x 0.5 x 40 = {ahead:.4f}" in step.why
-    assert f"{step.rewritten_tokens:,} x (6.25 - 0.5) = {cost:.4f}" in step.why
+    assert f"x 0.5 x 40 = about {ahead:.4f}" in step.why
+    assert f"{step.rewritten_tokens:,} x (6.25 - 0.5) = about {cost:.4f}" in step.why
+
+
+@pytest.mark.parametrize(
+    ("last", "rates"),
+    [
+        (replied(300), "(6.25 - 0.5)"),
+        (replied(3600), "(10 - 0.5)"),
+        (replied(3600, tokens=200_001), "(20 - 1)"),
+        (replied(300, tokens=200_001), "(12.5 - 1)"),
+        (replied(3600, marks=False), "(6.25 - 0.5)"),
+    ],
+    ids=["5 min", "1 h", "1 h, long", "5 min, long", "no marks"],
+)
+def test_the_rates_are_those_of_the_lifetime_and_the_length_of_the_request_before(
+    last: ModelReplied, rates: str
+) -> None:
+    dear = Rates(Decimal(10), Decimal(50), Decimal("12.5"), Decimal(20), Decimal(1))
+    step = planned(55, price=replace(PRICE, tiers=(Tier(200_000, dear),)), last=last)
+    assert step is not None and f"x {rates} = about" in step.why
+
+
+def test_writing_for_an_hour_pays_later() -> None:
+    first = [
+        next(turns for turns in range(1, 60) if planned(turns, last=replied(ttl_s)) is not None)
+        for ttl_s in (300, 3600)
+    ]
+    assert first[0] < first[1]
 
 
 def test_near_its_last_turn_a_run_is_left_alone() -> None:
@@ -79,7 +122,7 @@ def test_without_prices_the_usual_ratios_decide() -> None:
 
 def test_counts_are_those_of_the_messages() -> None:
     messages, answers = conversation(40)
-    step = Compactor(None, 350).planned(messages, answers, 41, 41)
+    step = Compactor(None, 350).planned(messages, answers, 41, 41, None)
     assert step is not None
     after = [{**m, "content": step.results.get(str(m.get("tool_call_id")), m["content"])} for m in messages]
     assert sum(map(count_message, messages)) - sum(map(count_message, after)) == pytest.approx(
