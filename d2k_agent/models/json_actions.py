@@ -1,4 +1,4 @@
-"""Tool calls for models that have none: one JSON object in a reply's text is one call.
+"""Tool calls for models that have none: each JSON object in a reply's text is one call.
 
 Covers: what such a model is told, the schema that a provider can enforce, and reading a call back from a text. The
 conversation that the loop keeps has tool calls like any other; here it becomes the text that the model sees. A reply
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from d2k_agent.models.protocol import Message
@@ -23,7 +23,8 @@ One object is one call; the next message holds its result. An answer without a c
 {"thought": "...", "done": true}.
 
 The tools, each with the JSON schema of its arguments:"""
-_BEGUN = re.compile(r'"tool"\s*:\s*"([^"\\]*)"(?:\s*,\s*"arguments"\s*:\s*(.*))?', re.DOTALL)
+_NAMED = re.compile(r'"tool"\s*:\s*"([^"\\]*)"')
+_BRACE_OR_QUOTE = re.compile(r'[{}"]')
 
 
 def as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
@@ -50,17 +51,23 @@ def response_format(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def with_calls(message: Message, number: int) -> Message:
-    """Reply number `number` with the call that its text holds, if it holds one.
+    """Reply number `number` with the calls that its text holds, if it holds any: as many as native calls would be.
 
-    A call that began and is no whole JSON keeps the broken text for its arguments: the loop answers it with an error.
+    A call that is no whole JSON object has the broken text for its arguments: the loop answers it with an error.
     """
     text = message.get("content")
-    found = _action(text) if isinstance(text, str) else None
-    if found is None:
+    found = list(_actions(text)) if isinstance(text, str) else []
+    if not found:
         return message
-    name, arguments = found
-    function = {"name": name, "arguments": arguments}
-    return {**message, "tool_calls": [{"id": f"action_{number}", "type": "function", "function": function}]}
+    calls = [
+        {
+            "id": f"action_{number}_{index}" if index else f"action_{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
+        for index, (name, arguments) in enumerate(found)
+    ]
+    return {**message, "tool_calls": calls}
 
 
 def _plain(message: Message) -> Message:
@@ -74,16 +81,36 @@ def _described(tool: Mapping[str, Any]) -> str:
     return f"\n{function['name']}: {function['description']}\n{json.dumps(function['parameters'], ensure_ascii=False)}"
 
 
-def _action(text: str) -> tuple[str, str] | None:
-    """Name and arguments of the first call in `text`; the words before it are the model's own affair."""
-    decoder = json.JSONDecoder()
-    for start in (match.start() for match in re.finditer(r"\{", text)):
+def _actions(text: str) -> Iterator[tuple[str, str]]:
+    """Name and arguments of each call in `text`; the words around them are the model's own affair.
+
+    What stands inside of an object is no call, whether that object is one or not. Behind a brace that begins no whole
+    object nobody can tell what is inside of it, so that the rest is one broken call, if it names a tool.
+    """
+    decoder, at = json.JSONDecoder(), 0
+    while (start := text.find("{", at)) >= 0:
         try:
-            value, _ = decoder.raw_decode(text, start)
+            value, at = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict) and isinstance(value.get("tool"), str):
-            arguments = value.get("arguments", {})
-            return value["tool"], json.dumps(arguments, ensure_ascii=False)
-    begun = _BEGUN.search(text)
-    return None if begun is None else (begun[1], begun[2] or "")
+            end = _end_of_braces(text, start)
+            if end is None:
+                named = _NAMED.search(text, start)
+                if named is not None:
+                    yield named[1], text[start:]
+                return
+            at = end
+        else:
+            if isinstance(value.get("tool"), str):
+                yield value["tool"], json.dumps(value.get("arguments", {}), ensure_ascii=False)
+
+
+def _end_of_braces(text: str, start: int) -> int | None:
+    """Where braces of prose or of code end, such as {1, 2}; None where nothing closes them, or quotes may hold some."""
+    depth = 0
+    for match in _BRACE_OR_QUOTE.finditer(text, start):
+        if match[0] == '"':
+            return None
+        depth += 1 if match[0] == "{" else -1
+        if depth == 0:
+            return match.end()
+    return None

@@ -27,13 +27,40 @@ def requested(text: str, finish: str = "stop") -> list[tuple[str, dict[str, Any]
 
 @pytest.mark.parametrize(
     "text",
-    [ACTION, f"I look first.\n```json\n{ACTION}\n```\nand go on", f"A set {{1, 2}} first. {ACTION} {ACTION}"],
+    [
+        ACTION,
+        f"I look first.\n```json\n{ACTION}\n```\nand go on",
+        f"A set {{1, 2}} first, and code: if (x) {{ for (;;) {{ y(); }} }}\n{ACTION}",
+        f'{ACTION} {{"thought": "no more", "done": true}}',
+    ],
 )
-def test_the_first_action_in_a_reply_is_its_call(text: str) -> None:
+def test_an_action_among_other_words_is_a_call(text: str) -> None:
     assert requested(text) == [("read", {"path": "solution.py"}, True)]
 
 
-@pytest.mark.parametrize("text", ["I am done.", '{"thought": "no more", "done": true}', "", '{"tool": 5}'])
+@pytest.mark.parametrize("between", ["", "\n", ",\n", " and then "])
+def test_each_of_several_actions_is_a_call_with_an_id_of_its_own(between: str) -> None:
+    text = f'{ACTION}{between}{{"tool": "bash", "arguments": {{"command": "ls"}}}}'
+    assert requested(text) == [("read", {"path": "solution.py"}, True), ("bash", {"command": "ls"}, True)]
+    assert [executed for _, _, executed in requested(text, "length")] == [True, False]
+    ids = [call["id"] for call in with_calls({"content": text}, 3)["tool_calls"]]
+    assert len(set(ids)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am done.",
+        '{"thought": "no more", "done": true}',
+        "",
+        '{"tool": 5}',
+        'I will not call "tool": "submit" yet, I still have to think.',
+        'A set {1, 2}, and no "tool": "submit" yet.',
+        '{"thought": "no more", "done": true, "not": {"tool": "submit", "arguments": {}}}',
+        '{"example": [{"tool": "submit"}]}',
+        '{"thought": "an object that nothing closes',
+    ],
+)
 def test_a_reply_without_an_action_has_no_call(text: str) -> None:
     assert requested(text) == []
 
@@ -44,12 +71,31 @@ def test_missing_arguments_are_none_and_others_than_an_object_are_refused() -> N
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
-def test_an_action_that_breaks_off_is_one_call_that_is_not_executed(finish: str) -> None:
-    broken = '{"thought": "a", "tool": "write", "arguments": {"path": "solution.py", "content": "import tri'
-    ((name, arguments, executed),) = requested(broken, finish)
-    assert (name, executed) == ("write", False)
-    assert arguments["unparsed"].endswith("import tri")
-    assert not requested('{"tool": "write"', finish)[0][2] or finish == "stop"
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        ('{"thought": "a", "tool": "write", "arguments": {"path": "solution.py", "content": "import tri', "write"),
+        ('{"thought": "hand it in", "tool": "submit"', "submit"),
+        ('{"thought": "hand it in", "tool": "submit", "arguments": {}', "submit"),
+        ('{"thought": "hand it in", "tool": "submit", "arguments": {},}', "submit"),
+        ('{"thought": "first {"tool": "submit", "arguments": {}} not", "tool": "read", "arguments": {}}', "submit"),
+        ('{"tool": "bash", "arguments": {"command": "echo", "x": {"tool": "submit", "arguments": {}}', "bash"),
+        ('{thought: "a } b", arguments: {"tool": "submit", "arguments": {}}}', "submit"),
+        ('{"thought": "a } b", "tool": "bash", "arguments": {"tool": "submit"},}', "bash"),
+        ('{1, 2 and {"tool": "submit"}', "submit"),
+        pytest.param('{"tool": "submit", "x": ' + "[" * 100_000, "submit", id="nested too deeply"),
+    ],
+)
+def test_a_call_that_is_no_whole_object_is_one_call_that_is_not_executed(broken: str, named: str, finish: str) -> None:
+    """What stands inside of it is not executed either, and the model sees what could not be read."""
+    assert requested(f"I say: {broken}", finish) == [(named, {"unparsed": broken}, False)]
+
+
+def test_whole_calls_before_a_broken_one_are_executed() -> None:
+    assert [(name, executed) for name, _, executed in requested(ACTION + '\n{"tool": "submit"')] == [
+        ("read", True),
+        ("submit", False),
+    ]
 
 
 def test_the_schema_allows_each_tool_with_its_arguments_or_none() -> None:
