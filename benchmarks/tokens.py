@@ -6,8 +6,8 @@ The product's loop is driven by the recorded replies. Each tool call is answered
 muon), worded as the protocol words it: in tables (paper), briefly (default), and briefly with old answers shortened
 (efficient). Under `paper` the calls of tools that it does not have are left out. Nobody is asked: input by bucket is
 that of a simulated cache with the provider's rules, at the recorded moments, and tokens are counted on this machine,
-which no provider does alike. The second table goes on with the same turns over and over (--turns), each answer marked
-so that it is a new one.
+which no provider does alike. The second table goes on with the same turns over and over, in a run of --turns turns,
+each answer marked so that it is a new one.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ ROWS: dict[str, CacheRules] = {
     "deepseek/deepseek-v4-pro": rules_of("deepseek", marks=False, own_server=False),
 }
 """Models whose prices ship, with the rules of their providers' caches."""
+METHOD = (
+    "Nobody was asked: tokens are counted on this machine, which no provider does alike, and what is read from a cache "
+    "or written to it is that of a simulated one with the provider's rules."
+)
 _COLUMNS = re.compile(r" {2,}")
 _KERNEL = re.compile(r"(\w+):(\d+)")
 
@@ -146,7 +150,7 @@ def under(protocol: str, steps: Sequence[Step]) -> list[Step]:
 
 
 def repeated(steps: Sequence[Step], turns: int) -> list[Step]:
-    """The steps with calls over and over, `turns` of them; each answer's first line says which time it is."""
+    """The steps with calls over and over, `turns` of them; each round has call ids and moments of its own."""
     working = [step for step in steps if step.answers]
     lasts = steps[-1].asked_s - steps[0].asked_s
     found = []
@@ -277,14 +281,19 @@ def _profiled(cells: Sequence[str], waits: dict[str, str]) -> KernelProfile:
     )
 
 
-def play(trace: Trace, steps: Sequence[Step], protocol: str, model: str, price: PriceRow, *, mark: bool) -> Played:
-    """Drive the product's loop over the steps. `mark`: each answer gets a number, so that none was given before."""
+def play(
+    trace: Trace, steps: Sequence[Step], protocol: str, model: str, price: PriceRow, limit: int, *, mark: bool
+) -> Played:
+    """Drive the product's loop over the steps, in a run that is allowed `limit` turns.
+
+    `mark`: each answer ends with its number, so that none was given before.
+    """
     wording = Settings(protocol=protocol).resolve("muon", "scripted/benchmark", ()).wording
     texts = [worded(trace, answer, wording) for step in steps for answer in step.answers]
     texts = [f"{text}\n(answer {number})" for number, text in enumerate(texts)] if mark else texts
     (schemas,) = [event.tools for event in trace.events if isinstance(event, ConversationStarted)]
     schemas = [tool for tool in schemas if protocol != "paper" or tool["function"]["name"] in PAPER_TOOLS]
-    config = RunConfig("muon", "scripted/benchmark", protocol=protocol, wording=wording)
+    config = RunConfig("muon", "scripted/benchmark", protocol=protocol, wording=wording, turns=limit)
     record = RunRecord(
         run_id="r", config=config, task_slug="muon", task_digest="", workloads=trace.run.workloads, price=price
     )
@@ -363,12 +372,21 @@ def cost_table(played: Sequence[Played]) -> str:
 
 
 def played_by_all(trace: Trace, prices: dict[str, PriceRow], turns: int | None) -> Iterator[Played]:
-    """Every protocol at every price; over `turns` turns, None: as recorded."""
+    """Every protocol at every price; in a run of `turns` turns, None: as recorded."""
     for model, price in prices.items():
         for protocol in ("paper", "default", "efficient"):
             steps = under(protocol, steps_of(trace))
             steps = steps if turns is None else repeated(steps, turns)
-            yield play(trace, steps, protocol, model, price, mark=turns is not None)
+            limit = trace.run.config.turns if turns is None else turns
+            yield play(trace, steps, protocol, model, price, limit, mark=turns is not None)
+
+
+def tables(trace: Trace, prices: dict[str, PriceRow], sample: Sequence[Played], longer: Sequence[Played]) -> str:
+    """Everything that is printed. `longer` may be empty."""
+    parts = [observations_table(trace, sample[: len(PROTOCOLS)]), cost_table(sample)]
+    if longer:
+        parts.append(f"The same turns over and over:\n{cost_table(longer)}")
+    return "\n\n".join([*parts, METHOD, prices_text(list(prices.values()))])
 
 
 def main() -> int:
@@ -377,16 +395,14 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=350, help="turns of the second table (0: leave it out)")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
+    if options.turns < 0:
+        parser.error(f"--turns must be 0 or more, not {options.turns}")
     trace = read_trace(samples_dir() / "muon")
     found = {name: find_price(name, ModelOptions()) for name in ROWS}
     prices = {name: row for name, row in found.items() if row is not None}
     sample = list(played_by_all(trace, prices, None))
-    print(observations_table(trace, sample[: len(PROTOCOLS)]))
-    print(f"\n{cost_table(sample)}")
     longer = list(played_by_all(trace, prices, options.turns)) if options.turns > 0 else []
-    if longer:
-        print(f"\nThe same turns over and over:\n{cost_table(longer)}")
-    print(f"\n{prices_text(list(prices.values()))}")
+    print(tables(trace, prices, sample, longer))
     if options.json:
         data = {"prices": list(prices), "sample": list(map(vars, sample)), "longer": list(map(vars, longer))}
         options.json.write_text(json.dumps(data, indent=2) + "\n")

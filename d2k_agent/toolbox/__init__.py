@@ -6,7 +6,6 @@ what the host tools do (app wires them), and who calls (agent). Free of LangGrap
 
 from __future__ import annotations
 
-from d2k_agent.records import QUEUED_S
 from d2k_agent.toolbox.calls import HostAnswer, HostTool, ToolCall, ToolResult
 from d2k_agent.toolbox.inside.workspace_files import PathError, read_file
 from d2k_agent.toolbox.portable import PortableText
@@ -14,7 +13,6 @@ from d2k_agent.toolbox.spec import ToolSpec, load_tools
 from d2k_agent.toolbox.toolbox import Toolbox
 
 __all__ = [
-    "QUEUED_S",
     "HostAnswer",
     "HostTool",
     "PathError",

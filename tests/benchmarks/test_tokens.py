@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from d2k_agent.catalog import samples_dir
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.records import ToolFinished, Trace, read_trace
+from tests.reports.curved import PRICE
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "tokens.py"
 
@@ -55,3 +57,15 @@ def test_the_paper_has_four_tools_and_steps_without_calls_are_left_out(benchmark
     names = {call["function"]["name"] for step in kept for call in step.message.get("tool_calls", ())}
     assert names == {"read", "write", "bash", "submit"}
     assert all(len(step.answers) == len(step.message.get("tool_calls", ())) for step in kept)
+
+
+def test_a_run_has_the_turns_that_were_asked_for_and_the_tables_say_what_is_simulated(
+    benchmark: dict[str, Any], trace: Trace
+) -> None:
+    prices = {"anthropic/claude-opus-4-8": PRICE}
+    two = replace(trace.run.config, turns=2)
+    short = replace(trace, run=trace.run.model_copy(update={"config": two}))
+    sample, longer = (list(benchmark["played_by_all"](short, prices, turns)) for turns in (None, 3))
+    assert [played.turns for played in (*sample, *longer)] == [2, 2, 2, 3, 3, 3]
+    text = benchmark["tables"](short, prices, sample, longer)
+    assert "tokens are counted on this machine, which no provider does alike" in text and "a simulated one" in text
