@@ -3,7 +3,8 @@
 Covers: the decision, in tokens counted here, and the shortened results. Does not cover: recording it or changing the
 conversation (nodes, journal). Every shortening writes what stands behind it into the provider's cache anew, so results
 are not shortened one by one as they age, but together: when carrying them has cost as much as writing anew will. Who
-buys when the rent paid has reached the price never pays more than twice the least possible.
+buys when the rent paid has reached the price never pays more than twice the least possible. A result to which one
+points that stays whole stays whole, too, so that no pointer leads nowhere.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from d2k_agent.agent.repeats import POINTER, place_of, places_named
 from d2k_agent.models import Message, PriceRow
 from d2k_agent.models.tokens import count_message, count_tokens
 from d2k_agent.models.ttl import USUAL, write_rate
@@ -25,11 +27,15 @@ MARK = " [shortened]"
 
 @dataclass(frozen=True)
 class Answered:
-    """A tool result that stands whole in the conversation: the message at `index` (from 0) answers a call of `turn`."""
+    """A tool result that stands whole in the conversation: the message at `index` (from 0) answers a call of `turn`.
+
+    `name` is that of the tool.
+    """
 
     index: int
     turn: int
     call_id: str
+    name: str
     text: str
 
 
@@ -43,6 +49,7 @@ class Compactor:
         self._price = price
         self._turns = turns
         self._tokens: dict[str, tuple[int, int]] = {}
+        self._named: dict[str, frozenset[str]] = {}
         self._of_messages: dict[int, tuple[Message, int]] = {}
 
     def planned(
@@ -89,8 +96,24 @@ class Compactor:
         return self._compacted(old, saved, self._rewritten(messages, old), why, call, turn)
 
     def _longer(self, answers: Sequence[Answered], before_turn: int) -> list[Answered]:
-        """The results of turns before `before_turn` that are longer than what would be left of them."""
-        return [item for item in answers if item.turn < before_turn and self._count(item)[0] > self._count(item)[1]]
+        """The results of turns before `before_turn` that are longer than what would be left of them.
+
+        Less those to which another one points that stays whole.
+        """
+        old = [item for item in answers if item.turn < before_turn and self._count(item)[0] > self._count(item)[1]]
+        while True:
+            left = {item.call_id for item in old}
+            named = {place for item in answers if item.call_id not in left for place in self._names(item)}
+            free = [item for item in old if place_of(item.name, item.turn) not in named]
+            if len(free) == len(old):
+                return old
+            old = free  # what stays whole for another one's sake may point further back
+
+    def _names(self, item: Answered) -> frozenset[str]:
+        """The places to which a result points."""
+        if item.call_id not in self._named:
+            self._named[item.call_id] = places_named(item.text)
+        return self._named[item.call_id]
 
     def _count(self, item: Answered) -> tuple[int, int]:
         """Tokens of a result whole and shortened."""
@@ -133,9 +156,13 @@ def _many(old: Sequence[Answered], saved: int) -> str:
 
 
 def shortened(text: str) -> str:
-    """A result's first line, which says how the call went; one that is no longer than that stays as it is."""
-    first = text.split("\n", 1)[0][:MOST_CHARS]
-    return first + MARK if len(first) + len(MARK) < len(text) else text
+    """A result's first line, which says how the call went; one that is no longer than that stays as it is.
+
+    What a pointer stands for may be shortened as well, so none is left.
+    """
+    first = text.split("\n", 1)[0].split(POINTER, 1)[0][:MOST_CHARS]
+    left = first + MARK if first else MARK.lstrip()
+    return left if len(left) < len(text) else text
 
 
 def without(message: Message, results: Mapping[str, str]) -> Message:

@@ -195,7 +195,7 @@ class Journal:
             self.places.append("the tools")
             self.told.open(guidance_in(event.messages) or "")
         elif isinstance(event, ToolFinished):
-            self.answers.append(Answered(len(self.messages), event.turn, event.call_id, event.text))
+            self.answers.append(Answered(len(self.messages), event.turn, event.call_id, event.name, event.text))
         for message in message_of(event):
             self.messages.append(message)
             self.prefix.grow(message)

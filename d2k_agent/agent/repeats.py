@@ -7,6 +7,7 @@ from the results that were recorded, so a resumed run shortens the same passages
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,19 @@ LEAST_CHARS = 200
 IN_PASSAGES = frozenset(("submit", "compile", "profile", "edit"))
 """Tools whose answers are made of passages, a blank line between two. Any other answer is one passage."""
 _BLANK_LINE = "\n\n"
+POINTER = "[as in "
+"""How a pointer to a passage that was told begins; it ends with `]`."""
+_POINTED_AT = re.compile(rf"{re.escape(POINTER)}([^\]\n]+)\]")
+
+
+def place_of(name: str, turn: int) -> str:
+    """An answer in words, as pointers name it."""
+    return f"the answer to {name}, turn {turn}"
+
+
+def places_named(text: str) -> frozenset[str]:
+    """The places that pointers in `text` name."""
+    return frozenset(_POINTED_AT.findall(text))
 
 
 class Told:
@@ -31,7 +45,7 @@ class Told:
 
     def take(self, answer: ToolFinished) -> None:
         """Note what an answer holds."""
-        place = _Place(f"the answer to {answer.name}, turn {answer.turn}", answer.call_id)
+        place = _Place(place_of(answer.name, answer.turn), answer.call_id)
         for passage in _passages(answer.name, answer.text):
             if len(passage) >= LEAST_CHARS:
                 self._places.setdefault(_digest(passage), place)
@@ -46,7 +60,7 @@ class Told:
 
     def _named(self, passage: str) -> str:
         place = self._places.get(_digest(passage)) if len(passage) >= LEAST_CHARS else None
-        return passage if place is None else f"[as in {place.name}]"
+        return passage if place is None else f"{POINTER}{place.name}]"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +18,16 @@ from d2k_agent.agent.compaction import KEPT_TURNS, MARK, Answered, Compactor, sh
 from d2k_agent.errors import ContextOverflow
 from d2k_agent.models import CachePlan, Message, ModelReply, PriceRow, Rates, Tier, Usage
 from d2k_agent.models.tokens import count_message
-from d2k_agent.records import Compacted, ModelCallFailed, ModelReplied, ToolFinished, read_trace
+from d2k_agent.records import (
+    Compacted,
+    Event,
+    ModelCallFailed,
+    ModelCallStarted,
+    ModelReplied,
+    ToolFinished,
+    Trace,
+    read_trace,
+)
 from d2k_agent.toolbox import HostAnswer
 from tests.agent.scene import call, drive, new_run, reply, scripted, toolbox
 
@@ -34,7 +46,7 @@ def conversation(turns: int, words: int = 900) -> tuple[list[Message], list[Answ
     for turn in range(1, turns + 1):
         text = f"answer {turn}\n" + " ".join(str(turn * 1000 + word) for word in range(words))
         messages.append({"role": "assistant", "content": "", "tool_calls": []})
-        answers.append(Answered(len(messages), turn, f"c{turn}", text))
+        answers.append(Answered(len(messages), turn, f"c{turn}", "bash", text))
         messages.append({"role": "tool", "tool_call_id": f"c{turn}", "content": text})
     return messages, answers
 
@@ -136,6 +148,8 @@ def test_a_first_line_is_left_and_marked_and_what_is_short_stays() -> None:
     assert shortened("x" * 500) == "x" * 160 + MARK
     assert shortened("[no output]") == "[no output]"
     assert shortened("ab\ncd") == "ab\ncd", "it would not become shorter"
+    pointing = "[as in the answer to compile, turn 1]"
+    assert (shortened(pointing), shortened(f"ran {pointing}\nmore")) == ("[shortened]", f"ran {MARK}")
 
 
 class Narrow:
@@ -151,6 +165,78 @@ class Narrow:
         if sum(map(count_message, messages)) > self._most_tokens:
             raise ContextOverflow(f"more than {self._most_tokens} tokens")
         return self._model.complete(messages, tools)
+
+
+REPORT = "kernel f regs=40 shared=1024 " * 30
+POINTER = re.compile(r"\[as in the answer to compile, turn (\d+)\]")
+
+
+def compiled(tmp_path: Path, at: Sequence[type] = ()) -> tuple[Trace, list[list[Message]]]:
+    """A run that compiles each turn, with the same report and much that is new; Ctrl-C behind the first of each `at`.
+
+    A new report stands from turn 20 on.
+    """
+    run = new_run(tmp_path, turns=100, protocol="efficient", wording="brief")
+    requests: list[list[Message]] = []
+
+    def compiling(arguments: Mapping[str, Any]) -> HostAnswer:
+        turn = sum(isinstance(event, ToolFinished) for event in read_trace(run.path).events) + 1
+        report = REPORT if turn < 20 else f"kernel g {REPORT}"
+        return HostAnswer("ok", f"compiled, try {turn}\n\n{report}\n\ntail {turn} " + "abc " * 300)
+
+    class Noted(Narrow):
+        def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
+            answer = super().complete(messages, tools)
+            requests.append(list(messages))
+            return answer
+
+    def press(event: Event) -> None:
+        if type(event) in left:
+            left.remove(type(event))
+            raise KeyboardInterrupt
+
+    left = list(at)
+    for _ in range(len(at) + 1):
+        with suppress(KeyboardInterrupt):
+            drive(run, Noted([reply(call("compile"))] * 40, 6_000), toolbox(run, compile=compiling), press)
+    assert not left, "each interruption took place"
+    return read_trace(run.path), requests
+
+
+def test_what_an_answer_points_at_stands_whole_in_every_request(tmp_path: Path) -> None:
+    trace, requests = compiled(tmp_path / "r")
+    assert sum(isinstance(event, Compacted) for event in trace.events) > 2 and len(requests) == 40
+    pointers = 0
+    for messages in requests:
+        answers = [str(message["content"]) for message in messages if message.get("role") == "tool"]
+        for answer in answers:
+            for turn in map(int, POINTER.findall(answer)):
+                pointers += 1
+                assert REPORT in answers[turn - 1], "one call a turn"
+    last = [str(message["content"]) for message in requests[-1] if message.get("role") == "tool"]
+    assert pointers > 40 and sum(REPORT in answer for answer in last) == 1, "the first report became old"
+
+
+def test_a_run_that_is_resumed_beside_a_digest_sends_the_same_bytes(tmp_path: Path) -> None:
+    _, whole = compiled(tmp_path / "whole")
+    _, parts = compiled(tmp_path / "parts", at=[Compacted, ModelCallStarted, ToolFinished, ModelCallFailed])
+    assert [json.dumps(messages) for messages in parts] == [json.dumps(messages) for messages in whole]
+
+
+def test_an_answer_that_is_kept_for_anothers_sake_keeps_what_it_points_at_itself() -> None:
+    messages, answers = conversation(4)
+    texts = [
+        "one " * 300,
+        "two\n\n[as in the answer to bash, turn 1] " + "x " * 300,
+        "three\n" + "y " * 300,
+        "[as in the answer to bash, turn 2]",
+    ]
+    answers = [replace(item, text=text) for item, text in zip(answers, texts, strict=True)]
+    step = Compactor(None, 350).forced(messages, answers, 5, 5)
+    assert step is not None and set(step.results) == {"c3"}
+    rest = [item for item in answers if item.call_id != "c3"]
+    step = Compactor(None, 350).forced(messages, rest, 5, 5)
+    assert step is not None and set(step.results) == {"c1", "c2", "c4"}, "where nothing else is left, none is kept"
 
 
 def overflowing(tmp_path: Path, protocol: str, words: int = 300) -> Any:
