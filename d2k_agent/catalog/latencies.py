@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,15 +40,27 @@ def source_latencies(folder: Path) -> dict[str, SourceLatencies]:
     data: dict[str, Any] = read_object(path)
     try:
         device = str(data["provenance"]["device"])
-        return {
-            str(label): SourceLatencies(
-                device,
-                float(item["reference_ms"]),
-                float(item["baseline_ms"]),
-                float(item["expert_ms"]),
-                None if item.get("modelled_floor_ms") is None else float(item["modelled_floor_ms"]),
-            )
-            for label, item in data["workloads"].items()
-        }
+        workloads = {str(label): dict(item) for label, item in data["workloads"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise UsageError(f"{path}: {problem} is missing or no number; measure again: make gpu-tasks") from problem
+        told = "it needs provenance.device and, by workload, an object of latencies"
+        raise UsageError(f"{path}: {told}; measure again: make gpu-tasks") from problem
+
+    def latency_ms(label: str, key: str) -> float:
+        value = workloads[label].get(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= sys.float_info.max:
+            raise UsageError(
+                f"{path}: {key} of workload {label} must be a finite number above 0, not {value!r:.80}; "
+                "measure again: make gpu-tasks"
+            )
+        return float(value)
+
+    return {
+        label: SourceLatencies(
+            device,
+            latency_ms(label, "reference_ms"),
+            latency_ms(label, "baseline_ms"),
+            latency_ms(label, "expert_ms"),
+            None if item.get("modelled_floor_ms") is None else latency_ms(label, "modelled_floor_ms"),
+        )
+        for label, item in workloads.items()
+    }

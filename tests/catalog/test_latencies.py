@@ -38,6 +38,16 @@ def test_where_nothing_was_measured_there_is_nothing(tmp_path: Path) -> None:
     assert source_latencies(tmp_path) == {}
 
 
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf"), "2", True, None, 10**400])
+def test_a_latency_that_cannot_be_is_named(tmp_path: Path, value: object) -> None:
+    whole = WHOLE["workloads"]["large"]
+    folder = recorded(tmp_path, {**WHOLE, "workloads": {"large": {**whole, "expert_ms": value}}})
+    with pytest.raises(
+        UsageError, match=r"baselines\.json: expert_ms of workload large must be a finite number above 0"
+    ):
+        source_latencies(folder)
+
+
 @pytest.mark.parametrize("damaged", [{}, {**WHOLE, "workloads": {"large": {}}}, {**WHOLE, "workloads": {"large": 3}}])
 def test_a_damaged_record_is_named(tmp_path: Path, damaged: object) -> None:
     with pytest.raises(UsageError, match=r"baselines\.json: .*measure again"):
