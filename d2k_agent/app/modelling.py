@@ -164,16 +164,18 @@ def load_library(config: RunConfig) -> Thread | None:
 def quirks_for(around: Surroundings, settings: Settings, name: str) -> Quirks | None:
     """How the model is asked: as the table that ships says, and over it the user's file. None for written replies.
 
-    Raises UsageError for a file that is wrong, and for a name that is no model's.
+    Raises UsageError for a file that is wrong, such as one that holds a key, and for a name that is no model's.
     """
     from d2k_agent.models import QuirksFile
 
     if name.startswith((SCRIPTED, REPLAY)):
         return None
-    own = around.models_file()
-    file = None if own is None else QuirksFile(own, str(own))
+    from d2k_agent.models.faults import Mask
+
+    own, mask = around.models_file(), Mask(around.provider_keys())
+    file = None if own is None else QuirksFile(own, str(own), mask)
     if settings.models_file is not None:
-        file = QuirksFile(around.folder / settings.models_file, settings.models_file)
+        file = QuirksFile(around.folder / settings.models_file, settings.models_file, mask)
     from d2k_agent.models.litellm_client import quirks_of
 
     return quirks_of(name, file)
@@ -184,7 +186,7 @@ def note_on_quirks(quirks: Quirks | None) -> str | None:
     if quirks is None or quirks.calls == "native":
         return None
     form = "under a schema" if quirks.calls == "json_schema" else "in a form that nobody enforces"
-    return f"tools are called by JSON actions {form}, as the table of models says ({quirks.rows[-1]})"
+    return f"tools are called by JSON actions {form}, as the table of models says ({quirks.calls_row})"
 
 
 def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> PriceRow | None:

@@ -6,6 +6,8 @@ not cover: acting on it (litellm_client.py).
 
 from __future__ import annotations
 
+import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from d2k_agent.errors import UsageError
+from d2k_agent.models.faults import Mask
+from d2k_agent.models.keys import names_a_key
 from d2k_agent.models.price_lists import ModelNames
 
 SHIPPED = Path(__file__).with_name("quirks.toml")
@@ -38,7 +42,7 @@ class Quirks:
     sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are marked.
     `counts_reasoning`: what is reported of it was counted. `counts` names fields that an answer in one piece must have:
     without them its usage is an estimate of LiteLLM's. `context_tokens` is the context window, None where only the
-    provider's list knows. `rows` names the rows that were found.
+    provider's list knows. `rows` names the rows that were found, `calls_row` the one that says how tools are called.
 
     Raises UsageError for a value that no row can have.
     """
@@ -52,6 +56,7 @@ class Quirks:
     counts: tuple[str, ...] = ()
     context_tokens: int | None = None
     rows: tuple[str, ...] = ()
+    calls_row: str | None = None
 
     def __post_init__(self) -> None:
         if self.calls not in CALLS:
@@ -62,14 +67,53 @@ class Quirks:
         for name in self.send:
             if name not in SENDABLE:
                 raise UsageError(f"send may hold {', '.join(SENDABLE)}, not {name!r}")
+        for path, leaf in _leaves(self.send):
+            if not (math.isfinite(leaf) if isinstance(leaf, float) else isinstance(leaf, str | int | None)):
+                raise UsageError(f"send.{'.'.join(path)} must be JSON data (no date, no inf and no nan), not {leaf}")
+        self.refuse_keys(Mask({}))
         if self.context_tokens is not None and self.context_tokens < 1:
             raise UsageError(f"context_tokens must be greater than 0, not {self.context_tokens}")
 
+    def refuse_keys(self, mask: Mask) -> None:
+        """Raise UsageError where `send` holds a key: by the name of a field, or as something that `mask` takes out.
+
+        What is sent is recorded as it is, or a run could not be resumed: so a key is refused, and not masked.
+        """
+        for path, leaf in _leaves(self.send):
+            texts = [*path, leaf] if isinstance(leaf, str) else path
+            if any(_names_a_secret(name, leaf) for name in path) or any(mask(text) != text for text in texts):
+                raise UsageError(
+                    f"send.{'.'.join(map(mask, path))} looks like a key, and send must hold none, for each run records "
+                    "it; keys are taken from the environment"
+                )
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Each value in tables and lists, at any depth, with the names that lead to it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, str(name)))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, path)
+    else:
+        yield path, value
+
+
+def _names_a_secret(name: str, leaf: Any) -> bool:
+    """Whether a field of this name holds a key. Parameters that we know do not, nor do counts and ids of tokens."""
+    plain = re.sub(r"\W", "_", name)
+    counts = "token" in plain.lower() and not isinstance(leaf, str)
+    return name not in SENDABLE and not counts and names_a_key(plain)
+
 
 class QuirksFile:
-    """A table of rows by pattern. Raises UsageError that names file, row and field."""
+    """A table of rows by pattern; `mask` knows the keys that no row may hold.
 
-    def __init__(self, path: Path, name: str) -> None:
+    Raises UsageError that names file, row and field.
+    """
+
+    def __init__(self, path: Path, name: str, mask: Mask | None = None) -> None:
         try:
             rows = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as problem:
@@ -78,7 +122,7 @@ class QuirksFile:
             raise UsageError(f"the models file {name} is no TOML ({problem}); correct it") from None
         for pattern, row in rows.items():
             try:
-                Quirks(**_checked(row))
+                Quirks(**_checked(row)).refuse_keys(mask or Mask({}))
             except UsageError as problem:
                 raise UsageError(f"{name}: {pattern}: {problem}; correct it") from None
         self._rows = rows
@@ -94,11 +138,13 @@ def find_quirks(names: ModelNames, users: QuirksFile | None = None) -> Quirks:
     """What the table that ships, and over it the user's file, say of a model."""
     fields: dict[str, Any] = {}
     rows: list[str] = []
+    calls_row = None
     for table in (QuirksFile(SHIPPED, SHIPPED.name), users):
         for pattern, row in table.fitting(names) if table is not None else ():
             fields.update(_checked(row))
             rows.append(pattern)
-    return Quirks(**fields, rows=tuple(rows))
+            calls_row = pattern if "calls" in row else calls_row
+    return Quirks(**fields, rows=tuple(rows), calls_row=calls_row)
 
 
 _TYPES: dict[str, type] = {

@@ -63,6 +63,7 @@ def test_a_users_own_table_holds_without_being_named(tmp_path: Path) -> None:
 def test_a_run_is_driven_as_the_table_says_and_records_its_row(tmp_path: Path) -> None:
     (tmp_path / "models.toml").write_text(
         '["openai/my-model"]\ncalls = "json_schema"\nleave_out = ["temperature"]\nsend = { seed = 7 }\n'
+        '["*/my-model"]\ncontext_tokens = 4096\n'
     )
     action = '{"thought": "look", "tool": "read", "arguments": {"path": "solution.py"}}'
     steps = [said(action, counted(100, cached_tokens=64)), said('{"thought": "no more", "done": true}', counted(200))]
@@ -78,9 +79,19 @@ def test_a_run_is_driven_as_the_table_says_and_records_its_row(tmp_path: Path) -
     assert ["1", "read", "ok"] in [line.split()[:3] for line in answer.out.splitlines()]
     assert "finished_by_model" in answer.out
     row = json.loads((tmp_path / "run" / "run.json").read_text())["quirks"]
-    assert (row["calls"], row["send"], row["rows"]) == ("json_schema", {"seed": 7}, ["openai/my-model"])
+    assert (row["calls"], row["send"], row["rows"]) == ("json_schema", {"seed": 7}, ["openai/my-model", "*/my-model"])
     events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
     replies = [event for event in events if event["type"] == "model_replied"]
     assert all(reply["not_as_wished"] == ["temperature was not sent"] for reply in replies)
     assert all(reply["parameters"]["seed"] == 7 and "temperature" not in reply["parameters"] for reply in replies)
     assert "def run" in provider.bodies[1]["messages"][-1]["content"], "the file came back as the user's words"
+
+
+def test_a_key_in_a_models_file_is_refused_and_no_run_begins(tmp_path: Path) -> None:
+    """Also one that only the environment knows for a key."""
+    (tmp_path / "models.toml").write_text('["openai/my-*"]\nsend = { user = "hunter2-very-hidden" }\n')
+    words = ("--model", "openai/my-model", "--models-file", "models.toml", "--run-dir", "run")
+    keys = {"OPENAI_API_KEY": "hunter2-very-hidden"}
+    answer = d2k("solve", "muon", *words, folder=tmp_path, extra=keys)
+    assert answer.status == 2 and "models.toml: openai/my-*: send.user looks like a key" in answer.err
+    assert "hunter2" not in answer.err + answer.out and not (tmp_path / "run").exists()

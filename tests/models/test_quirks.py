@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from d2k_agent.config import ModelOptions
 from d2k_agent.errors import UsageError
+from d2k_agent.models.faults import Mask
 from d2k_agent.models.litellm_client import context_tokens, quirks_of
 from d2k_agent.models.price_lists import ModelNames
 from d2k_agent.models.quirks import Quirks, QuirksFile, find_quirks
@@ -42,6 +43,15 @@ def test_a_users_row_replaces_the_fields_that_it_names_and_no_others(tmp_path: P
     found = find_quirks(ModelNames("claude-opus-4-8", "anthropic", "claude-opus-4-8"), users)
     assert (found.stream, found.cache_marks, found.counts_reasoning) == (True, False, False)
     assert found.rows == ("anthropic/*claude*", "anthropic/*", "anthropic/claude-opus-*")
+    assert found.calls_row is None
+
+
+def test_the_row_that_says_how_tools_are_called_is_known(tmp_path: Path) -> None:
+    users = table(
+        tmp_path, '["*"]\ncalls = "json_schema"\n["a/*"]\ncalls = "json_text"\n["*/b"]\ncontext_tokens = 4096\n'
+    )
+    found = find_quirks(ModelNames.of("a/b"), users)
+    assert (found.calls, found.calls_row, found.rows) == ("json_text", "a/*", ("*", "a/*", "*/b"))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +64,10 @@ def test_a_users_row_replaces_the_fields_that_it_names_and_no_others(tmp_path: P
         ('["a/b"]\nleave_out = [1]', "leave_out must be a list of strings"),
         ('["a/b"]\ncontext_tokens = 0', "context_tokens must be greater than 0"),
         ('["a/b"]\nstreams = true', "unknown field 'streams'; a row may hold calls, stream"),
+        ('["a/b"]\nsend = { seed = 1979-05-27 }', r"models\.toml: a/b: send\.seed must be JSON data"),
+        ('["a/b"]\nsend = { seed = inf }', r"models\.toml: a/b: send\.seed must be JSON data .* not inf; correct it"),
+        ('["a/b"]\nsend.extra_body = { x = [{ y = nan }] }', r"send\.extra_body\.x\.y must be JSON data .* not nan"),
+        ('["a/b"]\nsend.extra_body.at = 07:32:00', r"send\.extra_body\.at must be JSON data"),
         ("[", "is no TOML"),
     ],
 )
@@ -69,6 +83,38 @@ def test_no_row_says_where_a_request_goes_or_with_which_key(name: str) -> None:
     """A run's record holds its rows, and a run's folder may be a stranger's."""
     with pytest.raises(UsageError, match=f"send may hold .* not '{name}'"):
         Quirks(send={name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("field", "where"),
+    [
+        ('guardrail_token = "hunter2-very-hidden"', "send.extra_body.guardrail_token"),
+        ('a = { b = [{ apiKey = "hunter2-very-hidden" }] }', "send.extra_body.a.b.apiKey"),
+        ('headers = { x-api-key-2 = "hunter2-very-hidden" }', "send.extra_body.headers.x-api-key-2"),
+        ('credentials = { user = "u", of = "hunter2-very-hidden" }', "send.extra_body.credentials.user"),
+        ("password = 4711", "send.extra_body.password"),
+        ('header = "Bearer hunter2-very-hidden"', "send.extra_body.header"),
+        ('other = ["sk-hunter2-very-hidden"]', "send.extra_body.other"),
+        ('mine = "x hunter2-very-hidden"', "send.extra_body.mine"),
+        ("hunter2-very-hidden = 1", "send.extra_body.<MY_KEY> looks"),
+    ],
+)
+def test_no_row_holds_a_key_at_any_depth(field: str, where: str, tmp_path: Path) -> None:
+    """A run's record holds its rows unmasked. A key is known by its name, its shape or the environment."""
+    path = tmp_path / "models.toml"
+    path.write_text(f'["a/b"]\nsend.extra_body = {{ {field} }}')
+    with pytest.raises(UsageError) as refused:
+        QuirksFile(path, "models.toml", Mask({"MY_KEY": "hunter2-very-hidden"}))
+    assert str(refused.value).startswith(f"models.toml: a/b: {where}")
+    assert "looks like a key" in str(refused.value) and "hunter2" not in str(refused.value)
+
+
+def test_names_of_tokens_and_of_known_parameters_are_no_keys(tmp_path: Path) -> None:
+    table(
+        tmp_path,
+        '["a/b"]\nsend.prompt_cache_key = "d2k"\nsend.thinking = { type = "enabled", budget_tokens = 1024 }\n'
+        "send.extra_body = { stop_token_ids = [1, 2], skip_special_tokens = false, max_tokens = 5 }",
+    )
 
 
 def test_a_record_that_names_such_a_thing_is_refused_too() -> None:
