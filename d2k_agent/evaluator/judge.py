@@ -13,6 +13,7 @@ from typing import Any
 
 from d2k_agent.contract import (
     QUEUED,
+    Check,
     CompileReport,
     Environment,
     EvaluatorJob,
@@ -151,14 +152,7 @@ class _Case:
         wanted = self._wanted
         if not wanted:
             return None
-        key = (self._task.digest, self._job.candidate_sha256, f"{self._target} {[w['label'] for w in wanted]}")
-        if key not in self._bench.reports:
-            report = self._compiled(wanted)
-            if report.error_kind == "time":  # a busy minute of the machine must not condemn a source for good
-                self._found.report = report
-            else:
-                self._bench.reports[key] = report
-        self._found.report = self._found.report or self._bench.reports[key]
+        self._found.report = self._reported(wanted)
         if self._found.report.error is not None:
             # Host code that raises under the pretended GPU is asked again where it really runs: that verdict decides.
             if self._found.report.error_kind == "run" and self._job.kind.judges:
@@ -169,13 +163,26 @@ class _Case:
             )
         return None if self._device.times else self._untimed(wanted)
 
+    def _reported(self, workloads: Sequence[dict[str, Any]]) -> CompileReport:
+        """The compiler's view at these workloads, remembered."""
+        labels = [workload["label"] for workload in workloads]
+        key = (self._task.digest, self._job.candidate_sha256, f"{self._target} {labels}")
+        if key not in self._bench.reports:
+            report = self._compiled(list(workloads))
+            if report.error_kind == "time":  # a busy minute of the machine must not condemn a source for good
+                return report
+            self._bench.reports[key] = report
+        return self._bench.reports[key]
+
     def _untimed(self, wanted: Sequence[dict[str, Any]]) -> Verdict | None:
         """What is known of the registered workloads without a GPU: that they compile, and what the host code holds."""
         assert self._found.report is not None
-        known = self._found.report.peak_bytes
-        for workload in wanted:
+        for index, workload in enumerate(wanted):
             label = workload["label"]
-            checks = [memory_check(self._task, workload, known[label])] if label in known else []
+            checks = self._memory(workload, self._found.report)
+            if index and lacks_memory(checks):
+                # As in _checked: what is kept for the shapes before counts, and a process of its own tells.
+                checks = self._memory(workload, self._reported([workload])) or checks
             failed = [f"{label}: {check.message}" for check in checks if not check.passed]
             status = VerdictStatus.INCORRECT if failed else VerdictStatus.UNTIMED
             compiled = f"every launch compiles for {self._target}; candidates ran on the CPU, so not at this shape"
@@ -185,6 +192,11 @@ class _Case:
                 return self._end(status, result.message)
             self._found.registered.append(result)
         return None
+
+    def _memory(self, workload: dict[str, Any], report: CompileReport) -> list[Check]:
+        """The check of what the host code held; none where the capture did not get through the workload."""
+        peak_bytes = report.peak_bytes.get(workload["label"])
+        return [] if peak_bytes is None else [memory_check(self._task, workload, peak_bytes)]
 
     def _precision(self) -> Verdict | None:
         if self._found.report is None or self._found.report.error is not None:
@@ -306,7 +318,7 @@ class _Case:
         runner = SeriesRunner(
             self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
         )
-        crowded = self._running.serves_others(series.label) and self._device.times
+        crowded = self._running.serves_others(series.label)
         result = runner.run(series)
         name = f"{tier}.tuning"
         self._found.seconds[name] = round(self._found.seconds.get(name, 0.0) + runner.tuning_s, 3)

@@ -5,7 +5,10 @@ Memory that Python or NumPy holds is not seen, nor is what happens inside an int
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any, Self
 
 import torch
@@ -36,9 +39,10 @@ _HOST_READS = frozenset(
 class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     """Counts while active. Storages that already existed (the inputs) do not count.
 
-    `peak_bytes` is the most bytes of new storages alive at one time, outputs included; `copied_bytes` the bytes that
-    copying operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel, or
-    values read on the host (`_local_scalar_dense`, `tolist`), with which Python could compute what kernels should.
+    `peak_bytes` is the most bytes of new storages alive at one time, outputs included, with those that it saw made
+    before and that are kept (a buffer of the import, or of an earlier call); `copied_bytes` the bytes that copying
+    operators wrote; `foreign` the first operator that was no glue: arithmetic, a cast, a library's kernel, or values
+    read on the host (`_local_scalar_dense`, `tolist`), with which Python could compute what kernels should.
     It counts in the thread that entered it.
     """
 
@@ -48,8 +52,27 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         self.copied_bytes = 0
         self.foreign = ""
         self._live_bytes = 0
+        self._tuning = False
         self._known: set[int] = set()
         self._reads = _HostReads(self)
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[Self]:
+        """Count one more call: its copies and foreign operators from none, its peak from what is alive already."""
+        gc.collect()  # the interpreter leaves a call's tensors in cycles: what nobody can reach is not held
+        self.peak_bytes, self.copied_bytes, self.foreign = self._live_bytes, 0, ""
+        with self:
+            yield self
+
+    @contextlib.contextmanager
+    def tuning(self) -> Iterator[None]:
+        """Inside, what comes and goes again is the tuner's own and leaves the peak; what stays is the call's."""
+        self._tuning = True
+        try:
+            yield
+        finally:
+            self._tuning = False
+            self.peak_bytes = max(self.peak_bytes, self._live_bytes)
 
     def __enter__(self) -> Self:
         """Count from now on."""
@@ -96,7 +119,8 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         size = storage.nbytes()
         self._known.add(key)
         self._live_bytes += size
-        self.peak_bytes = max(self.peak_bytes, self._live_bytes)
+        if not self._tuning:
+            self.peak_bytes = max(self.peak_bytes, self._live_bytes)
         weakref.finalize(storage, self._remove, key, size)
 
     def _remove(self, key: int, size: int) -> None:

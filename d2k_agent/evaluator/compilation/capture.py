@@ -49,7 +49,8 @@ class KernelUse:
 class Capture:
     """One pass over a candidate. `problem` is what stopped it, None when every workload went through.
 
-    `workloads` are those that did, by label: the most bytes of new tensors alive in the call.
+    `workloads` are those that did, by label: the most bytes of new tensors alive in the call, with what was kept of the
+    import and of the calls before it, as a GPU's allocator counts.
     """
 
     def __init__(self, target: Target, compile_kernel: CompileKernel, registers_of: RegistersOf) -> None:
@@ -59,7 +60,8 @@ class Capture:
         """The workload being run; None while solution.py is imported."""
         self.problem: BaseException | None = None
         self.last_request: Request | None = None
-        self.tuning = Tuning()
+        self._meter = CallMeter()
+        self.tuning = Tuning(self._meter.tuning)
         self._target = target
         self._compile_kernel = compile_kernel
         make_active(StubDriver(target, self._record, registers_of))
@@ -73,12 +75,13 @@ class Capture:
             arguments = [(label, list(make("cuda"))) for label, make in calls]
             triton.compiler.compile = self._compile
             try:
-                run = _load(path)
+                with self._meter.call():
+                    run = _load(path)
                 for label, values in arguments:
                     self.label = label
-                    with CallMeter() as meter:
+                    with self._meter.call():
                         run(*values)
-                    self.workloads[label] = meter.peak_bytes
+                    self.workloads[label] = self._meter.peak_bytes
             except (Exception, SystemExit) as problem:  # noqa: BLE001 - it is news for the candidate's author
                 self.problem = problem
             finally:

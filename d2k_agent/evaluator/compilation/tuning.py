@@ -47,10 +47,15 @@ class Tuner:
 
 
 class Tuning:
-    """Stands in for measuring while active. `tuners` says what was offered and tried."""
+    """Stands in for measuring while active. `tuners` says what was offered and tried.
 
-    def __init__(self) -> None:
+    Trying a configuration happens inside `aside`: what a tuner needs to measure (copies of what kernels change) is not
+    what run() needs, which is called with everything tuned.
+    """
+
+    def __init__(self, aside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext) -> None:
         self.tuners: dict[int, Tuner] = {}
+        self._aside = aside
         self.current: Tuner | None = None
         """The tuner whose configuration is being tried right now, else None."""
 
@@ -83,7 +88,8 @@ class Tuning:
         autotuner.do_bench = call_once
         self.current = tuner
         try:
-            timings = measure()
+            with self._aside():
+                timings = measure()
         except LeftOut:
             return UNFIT
         finally:
