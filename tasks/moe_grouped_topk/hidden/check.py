@@ -65,6 +65,12 @@ def one_valid_row(inputs: list, generator: torch.Generator) -> list:
     return changed
 
 
+def some_rows_valid(inputs: list, generator: torch.Generator) -> list:
+    """Any number of valid rows, so that what a kernel knows of a shape does not tell it where the padding begins."""
+    drawn = torch.randint(1, inputs[0].shape[0], (), generator=generator, device=generator.device)
+    return _with_valid_rows(inputs, int(drawn))
+
+
 def all_rows_valid(inputs: list, generator: torch.Generator) -> list:
     """No padding, where the workload has some."""
     return _with_valid_rows(inputs, inputs[0].shape[0])
