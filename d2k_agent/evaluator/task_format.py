@@ -11,6 +11,7 @@ from typing import Any
 
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates import GATES
+from d2k_agent.evaluator.gates.base import NUMBER, SWITCH, Kind
 
 _PRECISION = frozenset({"operands", "accumulators", "output_only"})
 
@@ -45,9 +46,7 @@ def check_gates(
         known = {"gate", "output", *kind.numbers, *kind.optional, *kind.functions, *kind.outputs, *kind.general}
         for unknown in sorted(set(gate) - known):
             raise TaskFault(f"{file}: gate {name} takes no {unknown}; it takes {', '.join(sorted(known))}")
-        for key in kind.numbers:
-            if not isinstance(gate.get(key), (int, float)):
-                raise TaskFault(f"{file}: gate {name} needs a number called {key}")
+        _check_options(file, gate, kind)
         of = gate.get("output", outputs[0])
         for named in (of, *(gate.get(key) for key in kind.outputs)):
             if named not in names:
@@ -57,6 +56,15 @@ def check_gates(
                 raise TaskFault(f"{file}: gate {name} needs {key}, a function that hidden/check.py defines")
         if of not in mutated and (gate.get("change") or name == "counter"):
             raise TaskFault(f"{file}: gate {name} on {of} is about a change, and run() changes no argument {of}")
+
+
+def _check_options(file: str, gate: Mapping[str, Any], kind: Kind) -> None:
+    for key in kind.numbers:
+        if key not in gate:
+            raise TaskFault(f"{file}: gate {gate['gate']} needs a number called {key}")
+    for key, option in {**dict.fromkeys(kind.numbers, NUMBER), **kind.optional, "change": SWITCH}.items():
+        if key in gate and not option.fits(gate[key]):
+            raise TaskFault(f"{file}: {key} of gate {gate['gate']} must be {option.told}, not {gate[key]!r:.80}")
 
 
 def check_variations(file: str, variations: Sequence[dict[str, Any]], functions: dict[str, Any]) -> None:

@@ -75,6 +75,8 @@ def test_the_share_of_close_elements_reports_without_deciding() -> None:
     assert (check.value, check.passed) == (0.5, True)
     (check,) = compare(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]), gate | {"limit": 0.9})
     assert not check.passed
+    assert "1 of 2 elements are further than 0.1 + 0 * |expected|" in check.message
+    assert "the first at [1]" in check.message
 
 
 def test_a_reported_gate_tells_and_does_not_decide() -> None:
@@ -137,6 +139,40 @@ def test_a_floor_keeps_small_slices_from_deciding() -> None:
     gate = {"gate": "slice", "limit": 0.01}
     assert not compare(output, expected, gate)[0].passed
     assert compare(output, expected, gate | {"floor": 0.2})[0].passed
+
+
+@pytest.mark.parametrize("gate", [NORM, ROWS, ROWS | {"gate": "slice", "block": [1, 0]}])
+@pytest.mark.parametrize("other", [math.inf, 0.0])
+def test_a_reference_that_is_not_finite_has_no_norm_and_is_said(gate: dict[str, Any], other: float) -> None:
+    expected = torch.ones(2, 3)
+    expected[1, 2] = math.inf
+    output = expected.clone()
+    output[1, 2] = other
+    (check,) = compare(output, expected, gate)
+    assert not check.passed
+    assert "the reference is not finite, first at [1, 2], and has no norm" in check.message
+
+
+@pytest.mark.parametrize("block", [[1], [1, 1, 1]])
+def test_a_block_with_another_number_of_extents_is_the_tasks_fault(block: list[int]) -> None:
+    with pytest.raises(TaskFault, match=r"hidden/workloads\.json: the block .* of its 2 dimensions"):
+        compare(torch.ones(2, 3), torch.ones(2, 3), {"gate": "slice", "limit": 0.1, "block": block})
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [None, torch.zeros(2, 4), [], [torch.zeros(1, 4)], [torch.zeros(2, 4, dtype=torch.int64)], [torch.zeros(4)], [3]],
+)
+def test_scores_of_another_kind_are_the_tasks_fault(scores: object) -> None:
+    ids = torch.tensor([[0, 1], [2, 3]])
+    with pytest.raises(TaskFault, match=r"hidden/check\.py: scores must return a list of fp64 tensors \[2, n\]"):
+        compare(ids.flip(1), ids, {"gate": "set", "margin": 0.1, "scores": "scores"}, scores=lambda _: scores)
+
+
+@pytest.mark.parametrize("expected", [torch.tensor(3), torch.ones(2, 2)])
+def test_a_selection_of_what_are_no_ids_is_the_tasks_fault(expected: Any) -> None:
+    with pytest.raises(TaskFault, match="gate set is for ids"):
+        compare(expected, expected, {"gate": "set", "margin": 0.1, "scores": "scores"})
 
 
 def test_a_gate_is_for_its_rows_alone_and_is_named_after_them() -> None:

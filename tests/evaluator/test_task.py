@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -73,6 +74,32 @@ def test_a_broken_file_is_a_fault_of_the_task_when_it_is_loaded(bundle: TaskBund
     with pytest.raises(TaskFault) as fault:
         LoadedTask(bundle)
     assert said in str(fault.value)
+
+
+NUMBER = "must be a finite number of at least 0"
+SHARE = "must be a number from 0 to less than 1"
+EXTENTS = "must be a list of whole numbers of at least 0"
+
+
+@pytest.mark.parametrize(
+    ("gate", "key", "value", "must"),
+    [
+        *(
+            ({"gate": "rel_norm"}, "limit", value, NUMBER)
+            for value in (None, True, "a", -1, math.nan, math.inf, 10**400)
+        ),
+        *(({"gate": "exact"}, "limit", value, NUMBER) for value in (None, "a")),
+        ({"gate": "close", "rtol": 0.0}, "atol", math.nan, NUMBER),
+        *(({"gate": "close", "atol": 1.0, "rtol": 0.0}, "share", value, SHARE) for value in (1.0, "a", -0.5, None)),
+        *(({"gate": "slice", "limit": 0.1}, "block", value, EXTENTS) for value in ("ab", [], [-1], [1.0], [True], 3)),
+        ({"gate": "slice", "limit": 0.1}, "floor", "x", NUMBER),
+        ({"gate": "rel_norm", "limit": 0.1}, "change", 1, "must be true or false"),
+    ],
+)
+def test_an_option_that_no_gate_can_use_is_refused(gate: dict[str, Any], key: str, value: object, must: str) -> None:
+    with pytest.raises(TaskFault) as fault:
+        LoadedTask(broken(gates=[{**gate, key: value}]))
+    assert f"hidden/workloads.json: {key} of gate {gate['gate']} {must}" in str(fault.value)
 
 
 @pytest.mark.parametrize(

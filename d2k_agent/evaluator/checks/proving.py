@@ -11,16 +11,20 @@ from d2k_agent.contract import Check, VerdictStatus, WorkloadResult
 from d2k_agent.evaluator.checks.series import Series, planned
 from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.gates import label_of
+from d2k_agent.evaluator.gates.base import same
 from d2k_agent.evaluator.task import Expected, LoadedTask, derive
+
+CHAINED = 3
+"""Calls on one state that show what each of them does to it."""
 
 
 def prove(task: LoadedTask, device: Device, seed: str, progress: Callable[[str], None]) -> list[WorkloadResult]:
     """What each series that a submission goes through first came to: `untimed` where the task holds.
 
-    Checks: the reference gives the same twice, changes what it declares alone and passes its own gates, two seeds give
-    two draws, and outputs that nobody had to compute (zeros, ones, copies of inputs) fail, each one beside right others
-    as well; so does state that was left alone, overwritten or added to twice. Every gate finds rows that it is for.
-    Raises TaskFault where the task's code fails.
+    Checks: the reference gives the same twice, changes what it declares alone (over several calls as its effect says)
+    and passes its own gates, two seeds give two draws, and outputs that nobody had to compute (zeros, ones, copies of
+    inputs) fail, each one beside right others as well; so does state that was left alone, overwritten or added to
+    twice. Every gate finds rows that it is for. Raises TaskFault where the task's code fails.
     """
     results = [_proved(task, device, series, seed, progress) for series in planned(task, device, late=False)]
     return [*results, _all_used(task, results)]
@@ -37,6 +41,7 @@ def _proved(
         checks.append(_varies(arguments, _draw(task, device, series, derive(seed, series.label, 2))))
     if checks[0].passed:
         checks += _own_gates(task, arguments, expected)
+        checks += [_chains(task, arguments, expected)] * bool(task.mutated)
     checks += [_told_apart(task, name, fake, arguments, expected) for name, fake in _fakes(task, arguments, expected)]
     failed = [check.message for check in checks if not check.passed]
     status = VerdictStatus.INCORRECT if failed else VerdictStatus.UNTIMED
@@ -84,6 +89,39 @@ def _own_gates(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -
         yield Check(check.output, check.gate, check.value, check.limit, check.passed, "" if check.passed else told)
 
 
+def _chains(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Check:
+    """Several calls on one state: each gives what the first gave, and leaves what its effect says (Mutated.after)."""
+    given = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+    for _ in range(CHAINED):
+        outputs = task.reference(given)
+    state = [given[item.position] for item in task.mutated]
+    told = ""
+    if not all(_equal(one, other) for one, other in zip(outputs, expected.outputs, strict=True)):
+        told = f"call {CHAINED} of reference.py on one state gives other outputs: they must not depend on what it holds"
+    for item, now, once in zip(task.mutated, state, expected.state, strict=True):
+        after = item.after(arguments[item.position], once, CHAINED)
+        if not told and not _near(now, after):
+            told = (
+                f"{CHAINED} calls of reference.py do not leave {item.name} as its effect {item.effect!r} says: what a "
+                "call adds or writes must follow from the other arguments alone"
+            )
+    for check in _compared(task, arguments, Expected(outputs, state), expected, CHAINED):
+        if not told and not check.passed:
+            told = f"{CHAINED} calls of reference.py fail its own gate {check.gate} of {check.output}: {check.message}"
+    return Check("*", "chained", None, None, not told, told)
+
+
+def _near(now: torch.Tensor, after: torch.Tensor) -> bool:
+    """The same, but for what sums of floats lose to rounding: 16 units in the last place of the largest value."""
+    if not now.is_floating_point():
+        return _equal(now, after)
+    one, other = now.double(), after.double()
+    kept = one.isfinite() & other.isfinite()
+    largest = max((float(tensor[kept].abs().amax()) for tensor in (one, other) if bool(kept.any())), default=0.0)
+    room = 16 * torch.finfo(now.dtype).eps * largest
+    return bool((same(one, other) | (kept & ((one - other).abs() <= room))).all())
+
+
 def _fakes(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Iterator[tuple[str, Expected]]:
     """Answers that take no computation, or less than all of it, by name."""
     state = [arguments[item.position] for item in task.mutated]
@@ -95,8 +133,13 @@ def _fakes(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> It
             yield f"copies of argument {position}", Expected(copies, state)
     if len(expected.outputs) + len(expected.state) > 1:
         for index, (name, right) in enumerate(zip(task.output_names, expected.outputs, strict=True)):
-            outputs = [*expected.outputs[:index], torch.zeros_like(right), *expected.outputs[index + 1 :]]
-            yield f"zeros as {name} beside right outputs", Expected(outputs, expected.state)
+            fakes = {"zeros": torch.zeros_like(right), "ones": torch.ones_like(right)}
+            for position, value in enumerate(arguments):
+                if isinstance(value, torch.Tensor) and value.shape == right.shape:
+                    fakes[f"copies of argument {position}"] = value.to(right.dtype)
+            for kind, fake in fakes.items():
+                outputs = [*expected.outputs[:index], fake, *expected.outputs[index + 1 :]]
+                yield f"{kind} as {name} beside right outputs", Expected(outputs, expected.state)
     for index, item in enumerate(task.mutated):
         before, once = state[index], expected.state[index]
         wrong = {f"{item.name} left as it was": before}
@@ -114,8 +157,10 @@ def _told_apart(task: LoadedTask, name: str, fake: Expected, arguments: Sequence
     return Check("*", name, None, None, False, f"{name} pass every gate: tighten the gates in hidden/workloads.json")
 
 
-def _compared(task: LoadedTask, arguments: Sequence[Any], answer: Expected, expected: Expected) -> list[Check]:
-    return task.compare(arguments, answer.outputs, answer.state, expected)
+def _compared(
+    task: LoadedTask, arguments: Sequence[Any], answer: Expected, expected: Expected, calls: int = 1
+) -> list[Check]:
+    return task.compare(arguments, answer.outputs, answer.state, expected, calls)
 
 
 def _all_used(task: LoadedTask, results: Sequence[WorkloadResult]) -> WorkloadResult:
@@ -135,7 +180,5 @@ def _alike(one: Expected, other: Expected) -> bool:
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """The same values, NaN being like NaN."""
-    if one.is_floating_point() and one.itemsize == 1:  # PyTorch compares no floats of one byte
-        one, other = one.float(), other.float()
-    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
+    """The same values in the same shape, NaN being like NaN."""
+    return one.shape == other.shape and bool(same(one, other).all())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -53,6 +54,28 @@ class Compared:
         return tensor if self.rows is None else tensor[self.rows]
 
 
+def is_number(value: Any) -> bool:
+    """True for a finite number of at least 0; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+
+
+@dataclass(frozen=True)
+class Option:
+    """What may be said with a key of a gate: `told` in words, as in "must be ..."."""
+
+    told: str
+    fits: Callable[[Any], bool]
+
+
+NUMBER = Option("a finite number of at least 0", is_number)
+SHARE = Option("a number from 0 to less than 1", lambda value: is_number(value) and value < 1)
+SWITCH = Option("true or false", lambda value: isinstance(value, bool))
+EXTENTS = Option(
+    "a list of whole numbers of at least 0, one for each dimension",
+    lambda value: isinstance(value, list) and bool(value) and all(type(n) is int and n >= 0 for n in value),
+)
+
+
 @dataclass(frozen=True)
 class Kind:
     """A gate kind, and what a task says to use it.
@@ -63,10 +86,21 @@ class Kind:
 
     decide: Callable[[Compared], Found]
     numbers: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    optional: Mapping[str, Option] = field(default_factory=dict)
     functions: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     general: tuple[str, ...] = ("rows", "expect", "change")
+
+
+def comparable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in a type that PyTorch compares: it compares no floats of one byte."""
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Which elements have the same value, NaN being like NaN and zeros of both signs alike."""
+    one, other = comparable(one), comparable(other)
+    return (one == other) | ((one != one) & (other != other))
 
 
 def position(where: torch.Tensor) -> list[int]:

@@ -11,7 +11,7 @@ import torch
 
 from d2k_agent.contract import Check
 from d2k_agent.evaluator.faults import TaskFault
-from d2k_agent.evaluator.gates.base import Answer, Ask, Compared
+from d2k_agent.evaluator.gates.base import Answer, Ask, Compared, comparable
 from d2k_agent.evaluator.gates.kinds import GATES
 
 
@@ -79,6 +79,4 @@ def _lost(output: torch.Tensor, expected: torch.Tensor) -> int:
     """Elements that are NaN or infinite where the reference is not."""
     if not output.is_floating_point():
         return 0
-    if output.itemsize == 1:  # PyTorch asks no floats of one byte
-        output, expected = output.float(), expected.float()
-    return int((~torch.isfinite(output) & torch.isfinite(expected)).sum())
+    return int((~torch.isfinite(comparable(output)) & torch.isfinite(comparable(expected))).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from d2k_agent.evaluator.gates.base import Compared, Found, position
+from d2k_agent.evaluator.gates.base import Compared, Found, position, same
 
 
 def close(compared: Compared) -> Found:
@@ -13,22 +13,18 @@ def close(compared: Compared) -> Found:
     The worst `share` of the elements is left out of it, none where it is not given.
     """
     ratio = _ratio(compared).reshape(-1)
-    beyond = int(float(compared.gate.get("share", 0.0)) * ratio.numel())
     if not ratio.numel():
         return 0.0, 1.0, True, ""
+    beyond = min(int(float(compared.gate.get("share", 0.0)) * ratio.numel()), ratio.numel() - 1)
     value = float(ratio.topk(beyond + 1).values[-1]) if beyond else float(ratio.max())
     if value <= 1.0:
         return value, 1.0, True, ""
-    bound = f"{compared.gate['atol']:g} + {compared.gate['rtol']:g} * |expected|"
-    far = _ratio(compared) > 1.0
-    told = f"{int(far.sum())} of {far.numel()} elements are further than {bound} from the reference, the first at"
-    return value, 1.0, False, f"{told} {position(far)}"
+    return value, 1.0, False, _told(compared, _ratio(compared) > 1.0)
 
 
 def exact(compared: Compared) -> Found:
     """The share of elements that are not equal to the reference's; zeros of both signs are equal."""
-    output, expected = (_comparable(tensor) for tensor in (compared.output, compared.expected))
-    wrong = ~_same(output, expected)
+    wrong = ~same(compared.output, compared.expected)
     count = int(wrong.sum())
     value = count / wrong.numel() if wrong.numel() else 0.0
     passed = value <= compared.limit
@@ -42,7 +38,14 @@ def allclose_share(compared: Compared) -> Found:
     """Share of elements within atol + rtol * |expected|. Decides only where the task gives it a limit."""
     near = _ratio(compared) <= 1.0
     value = float(near.double().mean()) if near.numel() else 1.0
-    return value, compared.gate.get("limit"), value >= compared.limit, ""
+    passed = value >= compared.limit
+    return value, compared.gate.get("limit"), passed, "" if passed else _told(compared, ~near)
+
+
+def _told(compared: Compared, far: torch.Tensor) -> str:
+    bound = f"{compared.gate['atol']:g} + {compared.gate['rtol']:g} * |expected|"
+    told = f"{int(far.sum())} of {far.numel()} elements are further than {bound} from the reference, the first at"
+    return f"{told} {position(far)}"
 
 
 def _ratio(compared: Compared) -> torch.Tensor:
@@ -51,13 +54,4 @@ def _ratio(compared: Compared) -> torch.Tensor:
     bound = float(compared.gate["atol"]) + float(compared.gate["rtol"]) * expected.abs()
     ratio = (output - expected).abs() / bound
     ratio = torch.where(ratio.isfinite() & expected.isfinite(), ratio, torch.inf)
-    return torch.where(_same(output, expected), 0.0, ratio)
-
-
-def _same(output: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    return (output == expected) | ((output != output) & (expected != expected))
-
-
-def _comparable(tensor: torch.Tensor) -> torch.Tensor:
-    """PyTorch compares no floats of one byte."""
-    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
+    return torch.where(same(output, expected), 0.0, ratio)

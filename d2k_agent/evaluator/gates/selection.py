@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates.base import Compared, Found, position
 
 _PAIRS = 1 << 26
@@ -18,12 +19,14 @@ def selected(compared: Compared) -> Found:
     function of check.py: from the arguments of run() to a list of fp64 tensors [rows..., n], -inf for what may not be
     chosen; a row may be right by any of them. With `ordered` false the order within a row is free.
     """
+    if not compared.expected.dim() or compared.expected.is_floating_point():
+        raise TaskFault(f"hidden/workloads.json: gate set is for ids [rows..., k], which {compared.name} does not hold")
     ids, wanted = (tensor.reshape(-1, tensor.shape[-1]).long() for tensor in (compared.output, compared.expected))
     wrong = (ids != wanted).any(-1)
     differing = torch.nonzero(wrong).reshape(-1)
     if differing.numel():
         margin, ordered = float(compared.gate["margin"]), bool(compared.gate.get("ordered", True))
-        for scores in compared.ask(compared.gate["scores"], list(compared.answer.arguments)):
+        for scores in _tables(compared):
             table = compared.select(scores).reshape(len(ids), -1)
             for rows in differing.split(max(1, _PAIRS // max(1, table.shape[1] * ids.shape[1]))):
                 wrong[rows] &= ~_valid(ids[rows], wanted[rows] >= 0, table[rows].double(), margin, ordered)
@@ -33,6 +36,20 @@ def selected(compared: Compared) -> Found:
         return value, compared.limit, True, ""
     told = f"{count} of {len(ids)} rows are no selection by the reference's scores, the first is row {position(wrong)}"
     return value, compared.limit, False, told
+
+
+def _tables(compared: Compared) -> list[torch.Tensor]:
+    """The scores of check.py for the whole output. Raises TaskFault where they are none."""
+    asked = compared.gate["scores"]
+    tables = compared.ask(asked, list(compared.answer.arguments))
+    rows = compared.answer.expected[compared.name].shape[:-1]
+    for table in (isinstance(tables, (list, tuple)) and tables) or [None]:
+        if not isinstance(table, torch.Tensor) or not table.is_floating_point() or table.shape[:-1] != rows:
+            raise TaskFault(
+                f"hidden/check.py: {asked} must return a list of fp64 tensors [{', '.join(map(str, rows))}, n], the "
+                f"scores of the rows of {compared.name}"
+            )
+    return list(tables)
 
 
 def _valid(ids: torch.Tensor, kept: torch.Tensor, scores: torch.Tensor, margin: float, ordered: bool) -> torch.Tensor:
