@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from d2k_agent.models import CachePlan, Message, Usage
+from d2k_agent.models import CachePlan, Usage
+from d2k_agent.records.messages import RecordedMessage, RecordedTool
 from d2k_agent.records.verdicts import Times, VerdictRecord
 
 QUEUED_S = "queued_s"
@@ -55,8 +56,8 @@ class ConversationStarted(_Event):
     """The fixed beginning of every request: system prompt, first user message and the tools' schemas."""
 
     type: Literal["conversation_started"] = "conversation_started"
-    messages: list[Message]
-    tools: list[dict[str, Any]]
+    messages: list[RecordedMessage]
+    tools: list[RecordedTool]
 
 
 class RunResumed(_Event):
@@ -101,7 +102,7 @@ class ModelReplied(_Event):
     type: Literal["model_replied"] = "model_replied"
     call: int
     turn: int
-    message: Message
+    message: RecordedMessage
     finish_reason: str | None
     usage: Usage
     cost_usd: float | None
