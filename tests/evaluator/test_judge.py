@@ -120,7 +120,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_kernel_is_incorrect_by_the_right_check(launcher: ProcessLauncher, name: str) -> None:
     source, gate = WRONG[name]
-    verdict = launcher.launch(job(KERNEL + source, static_rules=False))
+    verdict = launcher.launch(job(KERNEL + source, static_rules=False, workloads=("smoke_n1000",)))
     assert verdict.status is VerdictStatus.INCORRECT, verdict.message
     assert failed_gates(verdict) == {gate}
     assert [result.label for result in verdict.workloads] == ["smoke_n1000"]
@@ -304,7 +304,8 @@ def test_a_file_without_run_is_told_what_it_lacks(launcher: ProcessLauncher, tex
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_computing_with_pytorch_is_a_violation_that_the_run_shows(launcher: ProcessLauncher, name: str) -> None:
-    verdict = launcher.launch(job(f"{KERNEL}def run(x, factor):\n    {FOREIGN[name]}\n", static_rules=False))
+    source = f"{KERNEL}def run(x, factor):\n    {FOREIGN[name]}\n"
+    verdict = launcher.launch(job(source, static_rules=False, workloads=("smoke_n1000",)))
     assert verdict.status is VerdictStatus.RULE_VIOLATION, verdict.message
     assert [violation.check for violation in verdict.violations] == ["runtime.operators"]
 
