@@ -76,7 +76,9 @@ bench: $(STAMP) ## measure ratios side by side: each file of benchmarks/
 
 # On a GPU machine, with its own Python, torch and triton. What a file of results holds is not measured again.
 GPU_PYTHON ?= python3
+# WRITE=1 stores the latencies as hidden/baselines.json of each task.
 TASKS ?= muon
+WRITE ?=
 gpu-here:
 	@$(GPU_PYTHON) -c 'import sys, torch, triton; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { \
 		echo "$(GPU_PYTHON) sees no NVIDIA GPU, or has no torch and triton." \
@@ -92,7 +94,8 @@ gpu-cheats: gpu-here ## judge, without the static rules, the files of tests/chea
 
 gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build
-	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl || exit 1; done
+	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl$(if $(WRITE), \
+		--write) || exit 1; done
 
 gpu-show: gpu-tasks demo ## gpu-tasks, then the sample solve on the GPU that is here
 

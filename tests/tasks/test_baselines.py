@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_recorded_latencies_are_of_these_sources_and_say_where_they_were_measure
     }
     recorded = data["provenance"]["sha256"]
     assert recorded == {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in sources.items()}, (
-        "measure again: make gpu-tasks, then benchmarks/gpu/tasks.py --write"
+        f"measure again: make gpu-tasks TASKS={folder.name} WRITE=1"
     )
     assert all(data["provenance"][name] for name in ("device", "driver", "torch", "triton", "policy", "date", "method"))
     labels = [workload["label"] for workload in json.loads((folder / "config.json").read_text())["workloads"]]
@@ -32,3 +33,12 @@ def test_recorded_latencies_are_of_these_sources_and_say_where_they_were_measure
     for latencies in data["workloads"].values():
         assert 0 < latencies["expert_ms"] < latencies["baseline_ms"]
         assert latencies["reference_ms"] > 0
+
+
+@pytest.mark.parametrize(("words", "stored"), [((), False), (("WRITE=1",), True)])
+def test_make_stores_latencies_where_it_is_asked_to(words: tuple[str, ...], stored: bool) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "gpu-tasks", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "benchmarks/gpu/tasks.py" in done.stdout
+    assert ("--write" in done.stdout) is stored
