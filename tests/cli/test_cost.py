@@ -139,8 +139,6 @@ def test_what_nobody_counted_makes_the_total_a_lower_bound_and_is_said(tmp_path:
     assert "gaps: 1 of 2 replies came without a complete count of tokens." in answer.out
     assert "gaps: 2 requests may have been billed although no answer came." in answer.out
     assert "gaps: 1 of 2 replies could not be priced (US$ recorded), so the total is a lower bound." in answer.out
-    (run,) = json.loads(d2k("cost", "gaps", "--json", folder=tmp_path).out)["runs"]
-    assert run["recorded"]["buckets_usd"]["output"] == 197.45 and run["recorded"]["buckets_lower_bound"]
 
 
 def test_an_unknown_cost_is_unknown_and_never_zero(tmp_path: Path) -> None:
@@ -148,7 +146,8 @@ def test_an_unknown_cost_is_unknown_and_never_zero(tmp_path: Path) -> None:
     answer = d2k("cost", "blind", folder=tmp_path)
     assert "in all unknown unknown".split() in rows(answer)
     assert "blind recorded no prices, and no price is known for its model; --prices FILE gives one." in answer.out
-    assert json.loads(d2k("cost", "blind", "--json", folder=tmp_path).out)["sum"]["recorded"]["cost_usd"] is None
+    data = json.loads(d2k("cost", "blind", "--json", folder=tmp_path).out)
+    assert data["sum"]["recorded"]["cost_usd"] is None and data["runs"][0]["recorded"]["buckets_lower_bound"]
 
 
 def test_an_older_run_without_prices_has_its_recorded_sum_and_the_prices_that_ship(tmp_path: Path) -> None:
