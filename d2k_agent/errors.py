@@ -51,6 +51,10 @@ class ContextOverflow(ModelError):
     """The conversation is longer than the model can read; asking again cannot help."""
 
 
+class CallsRefused(ModelError):
+    """The model takes no tools, or no schema, in the way in which they are sent; another way may do."""
+
+
 class ProviderAway(ModelError):
     """All attempts failed in ways that pass with time, or the provider asked to come back much later."""
 

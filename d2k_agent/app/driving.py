@@ -20,7 +20,7 @@ from d2k_agent.app.recorded import resume_command
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
 from d2k_agent.contract import JobKind
-from d2k_agent.errors import D2KError, UsageError
+from d2k_agent.errors import CallsRefused, D2KError, UsageError
 from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Assembly:
 
 def _way_on(run: RunFolder, config: RunConfig, folder: Path, error: D2KError) -> str:
     """How to go on after `error`. Refused before any reply, a run may well be refused again: it keeps its model."""
-    if isinstance(error, UsageError) and not _replies(run):
+    if isinstance(error, UsageError | CallsRefused) and not _replies(run):
         remove = command("runs", "rm", folder)
         return f"Then start a new run: this one got no reply and keeps its model and options; `{remove}` removes it"
     return f"Then go on with `{resume_command(config, folder)}`"

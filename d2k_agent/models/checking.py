@@ -31,6 +31,8 @@ TOOL = {
 _RULES = "This is a test of tool calls. Do exactly what you are told, and nothing else."
 _ONE = "Call the tool note once, with the word one."
 _TWO = "Now call the tool note twice in one reply: with the word two, and with the word three."
+SECOND_TURN, CACHE = "second turn", "cache"
+"""What may be given up beside a way to call tools."""
 LONG_LINES = 500
 """Of about 10 tokens each: more than any provider's smallest prefix that is cached (4,096 tokens)."""
 
@@ -40,15 +42,16 @@ Make = Callable[[Quirks, Callable[[Mapping[str, Any]], None]], Model]
 
 @dataclass
 class Checked:
-    """What was found. `calls` is how tools can be called (None: in no way), `parallel` that one reply made two calls.
+    """What was found. `calls` is how tools can be called (None: in no way), `parallel` that one reply made two calls
+    (None: no second reply came).
 
     `reasoning_kept`: reasoning that came was sent back with the next request; None where none came. `cache_read_of` are
     the tokens read from a cache and all input tokens of the request that read most; None where nobody counts reads.
-    `refusals` say why a way to call tools was given up.
+    `refusals` say why a way to call tools was given up, and why the second turn or the look for a cache was.
     """
 
     calls: str | None = None
-    parallel: bool = False
+    parallel: bool | None = None
     reasoning_kept: bool | None = None
     cache_read_of: tuple[int, int] | None = None
     replies: list[ModelReply] = field(default_factory=list)
@@ -79,27 +82,40 @@ class _Talk:
 def check(make: Make, quirks: Quirks) -> Checked:
     """Find out what the model can do. `quirks` are what the tables say of it.
 
-    Raises what the model raises for a key, a name or a server that is wrong.
+    Raises what the model raises for a key, a name or a server that is wrong, and what it raised last where no reply
+    came at all. Once tools were called, a failure is a finding.
     """
-    checked = Checked()
-    for way in _ways(quirks.calls):
+    checked, ways = Checked(), _ways(quirks.calls)
+    for way in ways:
         talk = _Talk(make, dataclasses.replace(quirks, calls=way), checked)
         try:
-            first = talk.say(_ONE)
+            if _is_through(talk, checked, way):
+                break
+        except (ContextOverflow, ProviderAway):
+            raise  # no other way would help
         except ModelError as error:
-            if way == NATIVE and not isinstance(error, ContextOverflow | ProviderAway):
-                checked.refusals[way] = str(error)
-                continue
-            raise
-        if any(map(_is_right, calls_in(first))):
-            checked.calls = way
-            break
-        checked.refusals[way] = "the reply called no tool as it was told to"
-    if checked.calls is not None:
-        checked.parallel = len(calls_in(talk.say(_TWO))) > 1
-        checked.reasoning_kept = _kept(first.message, talk.bodies[-1])
+            if way == ways[-1] and not checked.replies:
+                raise
+            checked.refusals[way] = str(error)
     checked.cache_read_of = _cache(make, quirks, checked)
     return checked
+
+
+def _is_through(talk: _Talk, checked: Checked, way: str) -> bool:
+    """Whether tools can be called in this way, over two turns. Raises ModelError where the model refuses it."""
+    first = talk.say(_ONE)
+    if not any(map(_is_right, calls_in(first))):
+        checked.refusals[way] = "the reply called no tool as it was told to"
+        return False
+    try:
+        second = talk.say(_TWO)
+    except (ContextOverflow, ProviderAway) as error:
+        checked.refusals[SECOND_TURN] = str(error)
+    else:
+        checked.parallel = len(calls_in(second)) > 1
+        checked.reasoning_kept = _kept(first.message, talk.bodies[-1])
+    checked.calls = way
+    return True
 
 
 def calls_in(reply: ModelReply) -> list[dict[str, Any]]:
@@ -146,15 +162,16 @@ def _marks_of_reasoning(message: Message) -> Iterator[str]:
 
 def _cache(make: Make, quirks: Quirks, checked: Checked) -> tuple[int, int] | None:
     """What a cache gave: in the calls so far, else in two long ones that begin alike."""
-    if not any(read for read, _ in _reads(checked)) and any(_reads(checked)):
+    unread = any(_reads(checked)) and not any(read for read, _ in _reads(checked))
+    if unread and SECOND_TURN not in checked.refusals:
         talk = _Talk(make, dataclasses.replace(quirks, calls=checked.calls or NATIVE), checked)
         lines = "\n".join(f"Line {number} of a text that says nothing." for number in range(1, LONG_LINES + 1))
         talk.messages[0] = {"role": "system", "content": f"{_RULES}\n\n{lines}"}
         try:
             talk.say(_ONE)
             talk.say(_TWO)
-        except ContextOverflow as error:
-            checked.refusals["cache"] = str(error)
+        except ModelError as error:
+            checked.refusals[CACHE] = str(error)
     return max(_reads(checked), default=None)
 
 

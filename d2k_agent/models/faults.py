@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from d2k_agent.errors import ContextOverflow, D2KError, ModelError, UsageError
+from d2k_agent.errors import CallsRefused, ContextOverflow, D2KError, ModelError, UsageError
 from d2k_agent.models.keys import names_a_key
 from d2k_agent.models.retry import Passing
 
@@ -27,6 +27,11 @@ _NO_COMPLETION = re.compile(
     r"Empty or invalid response|no 'choices'|Invalid response object|Error converting to valid response"
 )
 """What litellm says of an answer that was whole, and had the status of a good one, and another shape."""
+_OF_CALLS = {
+    "'tools'": ("has no native tool calls", '"json_schema" or "json_text"'),
+    "'response_format'": ("takes no schema of its answers", '"json_text"'),
+}
+"""What a parameter that LiteLLM refuses means, and what `calls` may be without it."""
 _MISREAD = ("KeyError", "IndexError", "TypeError", "AttributeError")
 _NEVER_SENT = ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "PoolTimeout")
 
@@ -47,12 +52,16 @@ class Mask:
 
 @dataclass(frozen=True)
 class Judge:
-    """Translates the failures of one model. `key_names` says which variables hold its key, in words."""
+    """Translates the failures of one model. `key_names` says which variables hold its key, in words.
+
+    `way_on` says what to do once a failure is mended.
+    """
 
     model: str
     key_names: str
     server: str | None
     mask: Mask
+    way_on: str = "resume the run"
 
     def __call__(self, error: Exception) -> Passing | D2KError:
         """A failure that may pass, or the exception to raise."""
@@ -68,12 +77,12 @@ class Judge:
         if status in (401, 403, 404):
             return self._refused(status, text)
         if type(error).__name__ == "UnsupportedParamsError":
-            return UsageError(f"{self.model} does not take an option that was given ({text}); leave that option out")
+            return self._unsupported(text)
         if status in (408, 409, 425, 429) or (isinstance(status, int) and status >= 500):
             return Passing(self._reason(status, error, text), _asked_wait_s(error), _maybe_billed(error, status))
         kind = type(error).__name__
         return ModelError(
-            f"{self.model} could not be asked ({kind}: {text}); when that is mended, resume the run",
+            f"{self.model} could not be asked ({kind}: {text}); when that is mended, {self.way_on}",
             int(status is None and _maybe_billed(error, status)),
         )
 
@@ -84,10 +93,16 @@ class Judge:
     def _no_completion(self, error: Exception, status: int | None, text: str) -> Passing:
         where = self.server or "the provider"
         told = f"{where} answers {self.model} with something that is no chat completion ({text[:300]})"
-        final: D2KError = ModelError(f"{told}; when that is mended, resume the run")
+        final: D2KError = ModelError(f"{told}; when that is mended, {self.way_on}")
         if self.server:
             final = UsageError(f"{told}; see that --api-base is the address of an API, which mostly ends in /v1")
         return Passing(told, maybe_billed=_maybe_billed(error, status), when_repeated=final)
+
+    def _unsupported(self, text: str) -> D2KError:
+        for name, (what, others) in _OF_CALLS.items():
+            if name in text:
+                return CallsRefused(f"{self.model} {what} ({text}): set calls = {others} for it in a models file")
+        return UsageError(f"{self.model} does not take an option that was given ({text}); leave that option out")
 
     def _too_long(self, text: str) -> D2KError:
         return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")

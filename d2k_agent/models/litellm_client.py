@@ -104,7 +104,8 @@ class LiteLLMModel:
         rules = rules_of(self._provider, marks=self._quirks.cache_marks, own_server=bool(self._options.api_base))
         self._planner = CachePlanner(rules, price, gaps_s, usages)
         self._api_key, key_names = self._find_key(keys or {})
-        self._judge = Judge(name, key_names, self._mask(self._options.api_base or "") or None, self._mask)
+        server = self._mask(self._options.api_base or "") or None
+        self._judge = Judge(name, key_names, server, self._mask, self._policy.way_on)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class RetryPolicy:
     """Waits double from `first_wait_s` to `longest_wait_s`; a provider may ask for up to `longest_asked_s`.
 
-    `way_on` says what to do once it answers again.
+    `way_on` says what to do once it answers again, or a failure is mended.
     """
 
     attempts: int = 8

@@ -9,9 +9,9 @@ from typing import Any
 
 from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS, PriceRow, Quirks, Usage
-from d2k_agent.models.checking import Checked
+from d2k_agent.models.checking import CACHE, SECOND_TURN, Checked
 from d2k_agent.models.quirks import JSON_SCHEMA, JSON_TEXT, NATIVE
-from d2k_agent.reports.tables import UNKNOWN, count
+from d2k_agent.reports.tables import UNKNOWN, at_least, count
 
 _CALLS = {
     NATIVE: "native",
@@ -54,7 +54,10 @@ def model_check_text(check: ModelCheck) -> str:
 
 
 def model_check_data(check: ModelCheck) -> dict[str, Any]:
-    """The same as one object. `row` is what a models file should say of the model."""
+    """The same as one object. `row` is what a models file should say of the model.
+
+    `replies_with_all_buckets` of the `calls` replies were counted whole; with fewer, `usage` is a lower bound.
+    """
     checked, usages = check.checked, [reply.usage for reply in check.checked.replies]
     read, of = checked.cache_read_of or (None, None)
     return {
@@ -62,10 +65,11 @@ def model_check_data(check: ModelCheck) -> dict[str, Any]:
         "server": check.server,
         "usable": check.usable,
         "tool_calls": checked.calls,
-        "parallel_calls": checked.parallel if check.usable else None,
+        "parallel_calls": checked.parallel,
         "reasoning_seen": any(usage.reasoning for usage in usages) or checked.reasoning_kept is not None,
         "reasoning_kept": checked.reasoning_kept,
         "buckets_reported": [name for name in BUCKETS if any(getattr(usage, name) is not None for usage in usages)],
+        "replies_with_all_buckets": sum(usage.known for usage in usages),
         "cache_read_tokens": read,
         "cache_read_of_tokens": of,
         "price": None if check.price is None else {"source": check.price.source, "date": check.price.date},
@@ -78,6 +82,7 @@ def model_check_data(check: ModelCheck) -> dict[str, Any]:
         "to_set": _advice(check),
         "calls": len(checked.replies),
         "usage": {name: _sum(usages, name) for name in BUCKETS},
+        "usage_lower_bound": not all(usage.known for usage in usages),
         "cost_usd": _cost_usd(checked),
         "seconds": round(check.seconds, 3),
     }
@@ -101,12 +106,17 @@ def _findings(check: ModelCheck) -> dict[str, str]:
     if told:
         found["not as given"] = "; ".join(told)
     usages = [reply.usage for reply in checked.replies]
+    found["this check"] = _own(usages, _cost_usd(checked))
+    return found
+
+
+def _own(usages: list[Usage], cost: float | None) -> str:
+    """What the check itself took."""
     inputs = [_sum(usages, name) for name in (*BUCKETS[:-1], "unsplit_input")]
     tokens = sum(number or 0 for number in inputs) if any(number is not None for number in inputs) else None
-    cost = _cost_usd(checked)
-    dollars = UNKNOWN if cost is None else f"US$ {cost:.4f}"
-    found["this check"] = f"{count(tokens)} tokens in, {count(_sum(usages, 'output'))} out, cost {dollars}"
-    return found
+    into = at_least(count(tokens), any(usage.input_tokens is None for usage in usages))
+    out = at_least(count(_sum(usages, "output")), any(usage.output is None for usage in usages))
+    return f"{into} tokens in, {out} out, cost {UNKNOWN if cost is None else f'US$ {cost:.4f}'}"
 
 
 def _tool_calls(checked: Checked) -> str:
@@ -117,9 +127,10 @@ def _tool_calls(checked: Checked) -> str:
 
 
 def _parallel(checked: Checked) -> str:
-    if checked.calls is None:
-        return UNKNOWN
-    if checked.calls != NATIVE:
+    if checked.parallel is None:
+        failed = checked.refusals.get(SECOND_TURN)
+        return UNKNOWN + (f": {failed}" if failed else "")
+    if checked.calls != NATIVE and not checked.parallel:
         return "one call a reply, as JSON actions are"
     return "yes" if checked.parallel else "no: one call a reply, so each takes a turn of its own"
 
@@ -127,6 +138,8 @@ def _parallel(checked: Checked) -> str:
 def _reasoning(checked: Checked) -> str:
     counts = [reply.usage.reasoning for reply in checked.replies if reply.usage.reasoning]
     seen = f"{count(sum(counts))} tokens counted" if counts else "none counted"
+    if SECOND_TURN in checked.refusals:
+        return f"{seen}; whether it goes back is unknown"
     if checked.reasoning_kept is None:
         return f"{seen}, none in the replies"
     return f"{seen}; {'goes back with the next request' if checked.reasoning_kept else 'is lost between turns'}"
@@ -134,10 +147,13 @@ def _reasoning(checked: Checked) -> str:
 
 def _usage(checked: Checked) -> str:
     usages = [reply.usage for reply in checked.replies]
-    if usages and all(usage.known for usage in usages):
-        return "all four buckets"
-    if any(usage.output is not None for usage in usages):
-        return "input and output, and not how much of the input came from a cache"
+    whole = sum(usage.known for usage in usages)
+    if whole:
+        return "all four buckets" + (f" in {whole} of {len(usages)} replies" if whole < len(usages) else "")
+    counted_replies = sum(usage.output is not None for usage in usages)
+    if counted_replies:
+        few = f" in {counted_replies} of {len(usages)} replies" if counted_replies < len(usages) else ""
+        return f"input and output{few}, and not how much of the input came from a cache"
     return "none reported"
 
 
@@ -147,7 +163,7 @@ def _cache(checked: Checked) -> str:
     read, of = checked.cache_read_of
     if read:
         return f"seen: {count(read)} of {count(of)} input tokens were read from it"
-    return checked.refusals.get("cache") or f"not seen in requests of up to {count(of)} tokens"
+    return checked.refusals.get(CACHE) or f"not seen in requests of up to {count(of)} tokens"
 
 
 def _price(price: PriceRow | None) -> str:

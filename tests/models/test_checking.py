@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.errors import ProviderAway, UsageError
+from d2k_agent.errors import ModelError, ProviderAway, UsageError
 from d2k_agent.models import Quirks
 from d2k_agent.models.checking import Checked, check
 from d2k_agent.models.litellm_client import LiteLLMModel
@@ -19,6 +19,7 @@ from tests.models.answers import counted, native, said
 from tests.models.provider import Provider, serving
 
 Asking = Callable[..., tuple[Checked, Provider]]
+ONCE = RetryPolicy(attempts=1, way_on="check it again")
 
 
 @pytest.fixture
@@ -28,8 +29,8 @@ def checked() -> Asking:
             base = provider.url + ("" if name.startswith("anthropic/") else "/v1")
 
             def make(wanted: Quirks, watch: Callable[[Mapping[str, Any]], None]) -> LiteLLMModel:
-                options, policy = ModelOptions(api_base=base, timeout_s=20.0), RetryPolicy(attempts=1)
-                return LiteLLMModel(name, options, quirks=wanted, policy=policy, watch=watch)
+                options = ModelOptions(api_base=base, timeout_s=20.0)
+                return LiteLLMModel(name, options, quirks=wanted, policy=ONCE, watch=watch)
 
             return check(make, quirks or Quirks()), provider
 
@@ -94,6 +95,72 @@ def test_a_model_that_calls_nothing_in_any_way_is_not_usable(checked: Asking) ->
 def test_a_key_that_is_refused_is_an_error_and_no_finding(checked: Asking) -> None:
     with pytest.raises(UsageError, match="does not accept the key"):
         checked([{"status": 401, "body": {"error": {"message": "no"}}}])
+
+
+REFUSED = {"status": 400, "body": {"error": {"message": "not supported"}}}
+AWAY = {"status": 503, "body": {"error": {"message": "overloaded"}}}
+ACTION = said('{"tool": "note", "arguments": {"word": "one"}}')
+
+
+def test_a_server_that_refuses_schemas_too_is_tried_in_plain_text(checked: Asking) -> None:
+    found, provider = checked([REFUSED, REFUSED, ACTION])
+    assert found.calls == "json_text"
+    assert set(found.refusals) == {"native", "json_schema"}
+    assert "response_format" in provider.bodies[1] and "response_format" not in provider.bodies[2]
+
+
+def test_a_server_that_refuses_everything_is_an_error_that_speaks_of_no_run(checked: Asking) -> None:
+    with pytest.raises(ModelError, match=r"not supported.*when that is mended, check it again"):
+        checked([REFUSED])
+
+
+def test_a_provider_that_knows_no_tools_is_tried_with_actions(checked: Asking) -> None:
+    """LiteLLM itself refuses native calls for it, without any request."""
+    found, provider = checked([ACTION], "featherless_ai/x")
+    assert found.calls == "json_schema" and "has no native tool calls" in found.refusals["native"]
+    assert len(provider.seen) == len(found.replies) == 2
+
+
+def test_a_second_turn_that_is_refused_is_a_finding_and_another_way_is_tried(checked: Asking) -> None:
+    found, _ = checked([native("one"), REFUSED, ACTION, ACTION])
+    assert (found.calls, found.parallel) == ("json_schema", False)
+    assert "not supported" in found.refusals["native"]
+    nothing, _ = checked([native("one"), REFUSED])
+    assert nothing.calls is None and set(nothing.refusals) == {"native", "json_schema", "json_text"}
+    assert "none in any way" in model_check_text(shown(nothing))
+
+
+def test_a_second_turn_that_nobody_answers_leaves_the_findings_of_the_first(checked: Asking) -> None:
+    found, provider = checked([native("one", usage=counted(200, cached_tokens=0)), AWAY])
+    assert (found.calls, found.parallel, found.reasoning_kept) == ("native", None, None)
+    assert found.cache_read_of == (0, 200) and len(provider.seen) == 2, "no long prompt is tried then"
+    lines = model_check_text(shown(found)).splitlines()
+    (parallel,) = (line for line in lines if line.startswith("parallel calls"))
+    assert "unknown: " in parallel and "check it again" in parallel
+
+
+@pytest.mark.parametrize("failure", [REFUSED, AWAY])
+def test_a_long_prompt_that_fails_is_a_finding(failure: dict[str, Any], checked: Asking) -> None:
+    zero = counted(200, cached_tokens=0)
+    found, _ = checked([native("one", usage=zero), native("two", "three", usage=zero), failure])
+    assert (found.calls, found.parallel, found.cache_read_of) == ("native", True, (0, 200))
+    assert found.refusals["cache"] in model_check_text(shown(found))
+
+
+def test_a_reply_without_usage_among_others_makes_lower_bounds(checked: Asking) -> None:
+    uncounted = native("two")
+    uncounted["body"]["usage"] = None
+    found, _ = checked([native("one", usage=counted(200, cached_tokens=64)), uncounted])
+    text, data = model_check_text(shown(found)), model_check_data(shown(found))
+    assert "all four buckets in 1 of 2 replies" in text
+    assert "at least 200 tokens in, at least 10 out" in text
+    assert (data["replies_with_all_buckets"], data["calls"], data["usage_lower_bound"]) == (1, 2, True)
+    whole, _ = checked(
+        [native("one", usage=counted(200, cached_tokens=64)), native("two", usage=counted(300, cached_tokens=64))]
+    )
+    assert "all four buckets\n" in model_check_text(shown(whole))
+    assert "at least" not in model_check_text(shown(whole))
+    assert not model_check_data(shown(whole))["usage_lower_bound"]
 
 
 def test_a_provider_that_is_away_is_an_error_and_not_asked_in_other_ways(checked: Asking) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.errors import ContextOverflow, ModelError, UsageError
+from d2k_agent.errors import CallsRefused, ContextOverflow, ModelError, UsageError
 from d2k_agent.models.faults import Mask
 from d2k_agent.models.litellm_client import LiteLLMModel
+from d2k_agent.models.quirks import Quirks
 from d2k_agent.models.retry import RetryPolicy
-from tests.models.provider import KEY
+from tests.models.provider import KEY, SCHEMAS
 
 Case = Callable[[str], dict[str, Any]]
 Client = Callable[..., Any]
@@ -26,6 +27,20 @@ def failing(status: int, message: str = "no", headers: dict[str, str] | None = N
 def ok(case: Case) -> dict[str, Any]:
     step: dict[str, Any] = case("B01a")["responses"][0]
     return step
+
+
+@pytest.mark.parametrize(
+    ("calls", "words"),
+    [
+        ("native", 'has no native tool calls .*: set calls = "json_schema" or "json_text"'),
+        ("json_schema", 'takes no schema of its answers .*: set calls = "json_text"'),
+    ],
+)
+def test_a_provider_that_knows_no_tools_is_said_with_what_to_set(calls: str, words: str) -> None:
+    """LiteLLM refuses them by itself, without any request."""
+    model = LiteLLMModel("petals/x", ModelOptions(timeout_s=2.0), {}, quirks=Quirks(calls=calls))
+    with pytest.raises(CallsRefused, match=words):
+        model.complete([{"role": "user", "content": "go"}], SCHEMAS)
 
 
 def test_rate_limit_and_a_server_error_are_waited_for(case: Case, client: Client) -> None:
