@@ -8,6 +8,7 @@ from typing import Any
 
 from d2k_agent.agent.replies import repair
 from d2k_agent.config import ModelOptions
+from d2k_agent.models import Usage
 from d2k_agent.models.caching import cache_points
 from d2k_agent.models.litellm_client import LiteLLMModel
 from tests.models.provider import KEY, serving
@@ -138,3 +139,13 @@ def test_cache_points_without_a_system_message_and_before_any_reply() -> None:
     assert cache_points([user]) == [0]
     assert cache_points([user, reply, user]) == [0, 2]
     assert cache_points([user, reply, user, reply, user, user]) == [0, 2, 5]
+
+
+def test_the_first_request_after_a_resume_lives_by_what_was_measured_before() -> None:
+    with serving([answer(use("toolu_1"))]) as provider:
+        options = ModelOptions(api_base=provider.url)
+        usages = [Usage(0, 1_000, 50_000, 5)]
+        model = LiteLLMModel(MODEL, options, {"ANTHROPIC_API_KEY": KEY}, gaps_s=[400.0] * 5, usages=usages)
+        reply = model.complete([{"role": "system", "content": "rules"}, {"role": "user", "content": "go"}], ())
+    assert reply.cache is not None and reply.cache.ttl_s == 3600
+    assert json.dumps(provider.bodies[0]).count('"ttl": "1h"') == 2
