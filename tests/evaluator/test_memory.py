@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from d2k_agent.contract import TaskBundle, VerdictStatus
+from d2k_agent.contract import JobKind, TaskBundle, VerdictStatus
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
 
@@ -50,25 +50,27 @@ def two_shapes() -> TaskBundle:
 
 
 def test_what_a_tuner_copies_is_not_the_calls(launcher: ProcessLauncher) -> None:
-    verdict = launcher.launch(job(TUNED))
+    verdict = launcher.launch(job(TUNED, kind=JobKind.COMPILE))
     assert verdict.status is VerdictStatus.UNTIMED, verdict.message
 
 
 @pytest.mark.parametrize(
-    ("only", "message"),
+    ("only", "workload", "message"),
     [
-        ("True", "large: 6291456 bytes of tensors were alive at once"),
-        ("not torch.cuda.is_available()", "smoke_n1000: 2101152 bytes of tensors were alive at once"),
+        ("True", "large", "large: 6291456 bytes of tensors were alive at once"),
+        ("not torch.cuda.is_available()", "smoke_n1000", "smoke_n1000: 2101152 bytes of tensors were alive at once"),
     ],
 )
-def test_a_buffer_made_at_import_counts_in_every_call(launcher: ProcessLauncher, only: str, message: str) -> None:
-    verdict = launcher.launch(job(IMPORTED.replace("ONLY", only) + HONEST))
+def test_a_buffer_made_at_import_counts_in_every_call(
+    launcher: ProcessLauncher, only: str, workload: str, message: str
+) -> None:
+    verdict = launcher.launch(job(IMPORTED.replace("ONLY", only) + HONEST, workloads=(workload,)))
     assert verdict.status is VerdictStatus.INCORRECT
     assert verdict.message.startswith(message)
 
 
 def test_a_buffer_that_an_earlier_call_left_counts(launcher: ProcessLauncher) -> None:
-    verdict = launcher.launch(job(A_BUFFER_A_CALL))
+    verdict = launcher.launch(job(A_BUFFER_A_CALL, workloads=("smoke_n1000",)))
     assert verdict.message.startswith("smoke_n1000: call 5 of one process: 1314720 bytes of tensors"), verdict.message
 
 
