@@ -95,3 +95,11 @@ def test_a_key_in_a_models_file_is_refused_and_no_run_begins(tmp_path: Path) -> 
     answer = d2k("solve", "muon", *words, folder=tmp_path, extra=keys)
     assert answer.status == 2 and "models.toml: openai/my-*: send.user looks like a key" in answer.err
     assert "hunter2" not in answer.err + answer.out and not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_provider_knows_no_tools_says_what_to_set_and_is_not_to_be_resumed(tmp_path: Path) -> None:
+    """A run keeps its row, so that it would be refused again."""
+    words = ("--model", "featherless_ai/x", "--api-base", "http://127.0.0.1:9/v1", "--run-dir", "run")
+    answer = d2k("solve", "muon", *words, folder=tmp_path)
+    assert answer.status == 3 and 'set calls = "json_schema" or "json_text" for it in a models file' in answer.err
+    assert "Then start a new run" in answer.err and "resume" not in answer.err
