@@ -109,8 +109,10 @@ def test_a_signal_is_reported_as_a_shell_does(box: Sandbox) -> None:
 
 
 CONTROLLER = """
+import signal
 import sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 from d2k_agent.sandbox import Isolation, Sandbox
 box = Sandbox(Isolation(sys.argv[1]), Path(sys.argv[2]))
 box.run(["/bin/bash", "-c", f"touch started; (setsid sleep {sys.argv[3]} &); sleep {sys.argv[3]}"],
