@@ -75,8 +75,8 @@ def page_path(around: Surroundings, names: Sequence[str], out: str | None) -> Pa
     """
     from d2k_agent.reports.page import is_page
 
-    if out == "":
-        raise UsageError("--out '' names no file; name one, or leave --out out")
+    if out in ("", "-"):
+        raise UsageError(f"--out {out or repr(out)} names no file; name one, or leave --out out")
     alone = Path(names[0]).resolve().name if len(names) == 1 else ""
     path = around.folder / (out or ("-".join(filter(None, (alone, "report"))) + ".html"))
     if path.is_dir():

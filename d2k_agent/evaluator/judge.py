@@ -120,7 +120,7 @@ class _Case:
                 ("launches", self._launches),
             ]
             steps.append(measured)
-            steps.append(("device clock", self._device_clock))
+            steps += [("device clock", self._device_clock)] * self._device.times
         return steps
 
     def _proof(self) -> Verdict | None:
@@ -355,7 +355,7 @@ class _Case:
         """
         confirms = self._job.kind is JobKind.CONFIRM
         asked = [result for result in self._found.registered if confirms or result.kernels is None]
-        if asked and self._device.times:
+        if asked:
             clocked, notes = with_device_clock(self._job, asked, self._wanted, self._own)
             by_label = {result.label: result for result in clocked}
             self._found.registered = [by_label.get(result.label, result) for result in self._found.registered]

@@ -121,12 +121,20 @@ def _rows(verdict: Verdict, name: str, ran: list[str]) -> Iterator[tuple[str, st
 def _outcome(verdict: Verdict, name: str) -> str:
     if name == deciding_step(verdict):
         return "did not settle" if verdict.status is VerdictStatus.NOISY else "failed"
+    if name == "device clock" and verdict.status is VerdictStatus.PASSED and not _profiled(verdict):
+        return "nothing to do"
     report = verdict.compile_report
     if report is None:
         return "nothing to do" if name in ("compile", "precision") else "passed"
     if report.error is not None and name in ("compile", "precision"):
         return "not captured" if name == "compile" else "nothing to do"
     return "passed"
+
+
+def _profiled(verdict: Verdict) -> bool:
+    """Whether a confirmation asked for the profiler's clock, or a call that could not be captured did."""
+    clocked = any(result.measurement and result.measurement.device_ms for result in verdict.workloads)
+    return clocked or any(note.startswith("no device clock") for note in verdict.notes)
 
 
 def _why_not(verdict: Verdict, name: str) -> str:

@@ -212,6 +212,7 @@ def test_a_torn_last_line_is_left_out(project: Path) -> None:
         (("--budget", "0"), ("--budget must be at least 1 turn",)),
         (("--budget", "many"), ("invalid int value: 'many'",)),
         (("--out", ""), ("--out '' names no file",)),
+        (("--out", "-"), ("--out - names no file",)),
         (("--out", "traces"), ("is a folder",)),
         (("--out", "none/page.html"), ("there is no folder",)),
         (("--out", "mine.txt"), ("is no page of a report",)),

@@ -102,6 +102,16 @@ def test_without_a_confirmation_there_is_no_column_of_the_device_clock_but_a_rea
     assert "device clock did not run - only when" in row(section(text, "Checked"), "device")
 
 
+def test_a_profiler_that_nobody_needed_had_nothing_to_do() -> None:
+    whole = confirmed()
+    results = tuple(
+        replace(item, measurement=replace(item.measurement, device_ms=None)) if item.measurement else item
+        for item in whole.workloads
+    )
+    steps = section(explained_text(replace(whole, workloads=results)), "Checked")
+    assert row(steps, "device").startswith("device clock nothing to do")
+
+
 def test_a_baseline_that_moved_too_far_and_one_that_was_not_measured_again_are_told_apart() -> None:
     whole = confirmed()
     workloads = tuple(replace(item, speedup=None) for item in whole.workloads)
