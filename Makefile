@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test browser-here test-browser test-lm check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test test-proofs browser-here test-browser test-lm check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -43,6 +43,10 @@ demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
 
 test: $(STAMP) ## run every test that needs neither GPU nor key
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# As many processes as a small machine has cores.
+test-proofs: $(STAMP) ## run the kernels of the tasks that ship: experts, baselines, and every wrong one at its gate
+	$(BIN)/python -m pytest --numprocesses 2 --dist load -m proof tests/tasks
 
 CHROMIUM ?= $(shell for p in chromium chromium-browser google-chrome google-chrome-stable; do \
 	"$$p" --version > /dev/null 2>&1 && { command -v "$$p"; break; }; done)

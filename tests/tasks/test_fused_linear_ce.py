@@ -17,6 +17,8 @@ from d2k_agent.catalog import find_task, guidance_dir
 from d2k_agent.evaluator.task import Expected, LoadedTask, derive
 from tests.tasks.fused_linear_ce_probe import load
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = [("expert", "first", 7), ("expert", "last", 7), ("baseline", "last", 1)]
 COLD = "dw_acc rel_norm.cold_entries"

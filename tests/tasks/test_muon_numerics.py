@@ -14,6 +14,8 @@ import pytest
 
 from d2k_agent.catalog import guidance_dir, tasks_dir
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).resolve().parents[2]
 REL_NORM, ROW_NORM = 0.012, 0.10
 IMPLEMENTATIONS = ["expert", "baseline"]

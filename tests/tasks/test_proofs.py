@@ -10,6 +10,8 @@ from d2k_agent.app.proving import proofs_of
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import list_tasks, wrong_kernels
 
+pytestmark = pytest.mark.proof
+
 TASKS = [task for task in list_tasks() if wrong_kernels(task)]
 
 
