@@ -21,6 +21,8 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import decode
 from d2k_agent.evaluator.rules.analysis import analyse
 
+NO_FILE = "code in no file"
+"""Stands for all of it among the libraries."""
 GLUE = "fills and copies by PyTorch"
 """Stands for all of them among the launches of a call."""
 _GLUE = re.compile(r"at(?:::|6)native.*(?:FillFunctor|(?:direct|float8|bfloat16)_copy_kernel_cuda)")
@@ -118,13 +120,16 @@ def _counted(kernels: Mapping[str, int]) -> str:
 def libraries_allowed(mapped: Iterable[str], scratch: str) -> set[str]:
     """The names of libraries that a process mapped since it began to import solution.py.
 
-    Raises CandidateFault where one of them computes, or is the candidate's own: in no file system, or in its folder and
-    neither of the two that Triton builds below its cache.
+    Raises CandidateFault where one of them computes, or lies in the candidate's folder and is neither of the two that
+    Triton builds below its cache. Code in no file system accuses nobody, since drivers have such: it is listed.
     """
     names = set()
     for path in mapped:
         name = os.path.basename(path)
-        own = path.startswith(("/memfd:", scratch + os.sep))
+        if path.startswith("/memfd:"):
+            names.add(NO_FILE)
+            continue
+        own = path.startswith(scratch + os.sep)
         built = os.path.dirname(os.path.dirname(path)) == os.path.join(scratch, TRITON_CACHE) and name in _TRITON_BUILDS
         if own and not built:
             raise _loaded("a library of its own making")

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.evaluator.evidence import GLUE, Observed, libraries_allowed, own_kernels, own_launches, same_launches
+from d2k_agent.evaluator.evidence import (
+    GLUE,
+    NO_FILE,
+    Observed,
+    libraries_allowed,
+    own_kernels,
+    own_launches,
+    same_launches,
+)
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling.table import read_launches
 from d2k_agent.isolation import libraries_of
@@ -91,6 +99,10 @@ def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
     assert len(libraries_allowed(mapped, "/scratch")) == 4
 
 
+def test_code_in_no_file_is_listed_under_no_name_of_its_own() -> None:
+    assert libraries_allowed(["/memfd:secret_0b1101", "/memfd:/.driver"], "/scratch") == {NO_FILE}
+
+
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -102,7 +114,6 @@ def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
         ("/scratch/triton/cuda_utils.so", "a library of its own making"),
         ("/scratch/triton/AB/cuda_utils.0b1101.so", "a library of its own making"),
         ("/scratch/weights.bin", "a library of its own making"),
-        ("/memfd:fast", "a library of its own making"),
     ],
 )
 def test_libraries_that_compute_may_not(path: str, told: str) -> None:
