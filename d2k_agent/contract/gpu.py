@@ -72,6 +72,11 @@ def visible_gpus(value: str) -> list[str]:
     return shown
 
 
+def device_name(target: str) -> str:
+    """How the driver names the GPU that is the target (b200, h200, ...). Raises KeyError for another word."""
+    return _DEVICE_NAMES[target.lower()][0]
+
+
 def is_target(device_name: str, target: str) -> bool:
     """True when the device of that name is a whole GPU of the kind `target` (b200, h200, ...) and nothing like it.
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from d2k_agent.contract import Measurement
+from d2k_agent.contract.rotation import sets_for
 from d2k_agent.evaluator.timing import policy
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
@@ -36,11 +37,11 @@ def measured(mean_ms: float, calls: int = 100, **more: float) -> Measurement:
     ],
 )
 def test_sets_are_enough_to_leave_the_cache_and_few_enough_to_fit(footprint: int, sets: int) -> None:
-    assert policy.sets_for(footprint, 50 * MIB, 4096, footprint) == sets
+    assert sets_for(footprint, 50 * MIB, 4096, footprint) == sets
 
 
 def test_small_blocks_take_whole_granules_of_the_device() -> None:
-    assert policy.sets_for(1024, 50 * MIB, 4096, 4 * MIB) == 1024
+    assert sets_for(1024, 50 * MIB, 4096, 4 * MIB) == 1024
 
 
 @pytest.mark.parametrize("sets", [1, 24, 100, 4096])

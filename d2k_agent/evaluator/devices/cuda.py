@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from d2k_agent.contract.rotation import MOST_SETS
 from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.devices.lending import Lent
 from d2k_agent.evaluator.devices.nvml import Gpu, Load
@@ -48,7 +49,7 @@ class CudaDevice:
 
     name = "cuda"
     times = True
-    most_sets = 4096
+    most_sets = MOST_SETS
     granule_bytes = GRANULE_BYTES
 
     def __init__(self) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Self
 import torch
 
 from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
+from d2k_agent.contract.rotation import sets_for
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
@@ -127,7 +128,7 @@ class WorkloadTimer:
         reserved_bytes = sum(-(-size // self._device.granule_bytes) * self._device.granule_bytes for size in reserved)
         state = [item.position for item in self._task.mutated]
         self._sets.append(self._device.lend(arguments, headers, state))
-        sets = rules.sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
+        sets = sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
         for _ in range(sets - 1):
             self._sets.append(self._device.lend(self._draw(), headers, state))
         self._calls.attach(self._sets)

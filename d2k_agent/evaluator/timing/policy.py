@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LEAST_SETS = 24
-MOST_SET_BYTES = 4 << 30
-
 
 @dataclass(frozen=True)
 class TimingPolicy:
@@ -66,18 +63,6 @@ def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
     if not isinstance(mode, str) or mode not in POLICIES:
         raise ValueError(f'timing must be {{"mode": ...}} with one of {", ".join(POLICIES)}, not {timing!r:.80}')
     return POLICIES[mode]
-
-
-def sets_for(footprint_bytes: int, l2_bytes: int, most: int, reserved_bytes: int) -> int:
-    """How many sets of inputs and outputs calls rotate over, given one set's bytes, the L2 cache's, and the most.
-
-    `reserved_bytes` are those that one set takes, with what the device adds.
-
-    Twice the cache is touched between two visits of a set, and at least 24 allocations average out where memory lies;
-    large sets are as many as fit into 4 GiB, at least one.
-    """
-    wanted = max(LEAST_SETS, math.ceil(2 * l2_bytes / max(1, footprint_bytes)))
-    return max(1, min(wanted, most, MOST_SET_BYTES // max(1, reserved_bytes)))
 
 
 def graph_calls(about: int, sets: int) -> int:

@@ -1,0 +1,94 @@
+"""Ceilings of named GPUs as data: the vendor's figures, and what was measured once, each with its source.
+
+Data sheets print peaks of matrix products with sparsity, which is twice what dense products can reach; here are dense
+ones. They are stated at a boost clock (1,830 MHz for the first three) that the GPU may exceed (1,980 MHz was read), so
+that a measurement of some percent more is possible and no error by itself.
+"""
+
+from __future__ import annotations
+
+from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
+from d2k_agent.contract.gpu import device_name
+
+_HOPPER = "NVIDIA H100 Tensor Core GPU Architecture white paper, H100 SXM5: dense peaks at the boost clock of 1,830 MHz"
+_BLACKWELL = "NVIDIA Blackwell Architecture technical brief, HGX B200: half of what is printed with sparsity"
+
+
+def _printed(value: float, source: str) -> Ceiling:
+    return Ceiling(value, Provenance("data sheet", source))
+
+
+DATA_SHEETS = (
+    Ceilings(
+        device_name("h100"),
+        copy_gb_s=_printed(3352.0, "NVIDIA H100 Tensor Core GPU Architecture white paper, H100 SXM5"),
+        fp16_tflops=_printed(989.4, _HOPPER),
+        bf16_tflops=_printed(989.4, _HOPPER),
+        fp8_tflops=_printed(1978.9, _HOPPER),
+        link_gb_s=_printed(450.0, "NVIDIA H100 data sheet: NVLink 900 GB/s, both directions together"),
+        l2_bytes=50 << 20,
+    ),
+    Ceilings(
+        device_name("h200"),
+        copy_gb_s=_printed(4800.0, "NVIDIA H200 data sheet, H200 SXM: 4.8 TB/s"),
+        fp16_tflops=_printed(989.4, f"{_HOPPER}; the H200 data sheet prints the same peaks, with sparsity"),
+        bf16_tflops=_printed(989.4, f"{_HOPPER}; the H200 data sheet prints the same peaks, with sparsity"),
+        fp8_tflops=_printed(1978.9, f"{_HOPPER}; the H200 data sheet prints the same peaks, with sparsity"),
+        link_gb_s=_printed(450.0, "NVIDIA H200 data sheet: NVLink 900 GB/s, both directions together"),
+        l2_bytes=50 << 20,
+    ),
+    Ceilings(
+        device_name("b200"),
+        copy_gb_s=_printed(
+            8000.0, "NVIDIA DGX B200 data sheet: 64 TB/s over 8 GPUs (later HGX B200 data sheets print 7.7 TB/s a GPU)"
+        ),
+        fp16_tflops=_printed(2250.0, _BLACKWELL),
+        bf16_tflops=_printed(2250.0, _BLACKWELL),
+        fp8_tflops=_printed(4500.0, _BLACKWELL),
+        link_gb_s=_printed(900.0, "NVIDIA DGX B200 data sheet: NVLink 1.8 TB/s a GPU, both directions together"),
+        l2_bytes=126 << 20,
+    ),
+)
+
+
+def _measured(value: float, method: str, date: str = "2026-11-29", burst: float | None = None) -> Ceiling:
+    told = Provenance("measured", method, driver="580.159.04", torch="2.11.0+cu130", date=date)
+    return Ceiling(value, told, burst)
+
+
+MEASURED = (
+    Ceilings(
+        device_name("h200"),
+        copy_gb_s=_measured(4300.0, "a copy of 4.3 GB on the device, rounded to two digits", date="2026-11-04"),
+        fp16_tflops=_measured(665.0, "the best of four shapes on random data, 0.9 s each at 700 W", burst=790.0),
+        bf16_tflops=_measured(
+            673.0, "8192 x 8192 x 28672 on random data, a second and more each at 700 W", burst=788.0
+        ),
+        l2_bytes=60 << 20,
+    ),
+)
+"""What ships with the package, for a machine that has not measured its own (`d2k-agent ceilings --measure`)."""
+
+
+def data_sheet(name: str) -> Ceilings | None:
+    """The vendor's figures for the GPU that its driver calls `name`; None for one that is not listed."""
+    return next((item for item in DATA_SHEETS if item.device_name == name), None)
+
+
+def shipped_measurement(name: str) -> Ceilings | None:
+    """What was measured once on a GPU of that name; None where nothing was."""
+    return next((item for item in MEASURED if item.device_name == name), None)
+
+
+def ceilings_of(name: str, measured: Ceilings | None = None) -> Ceilings | None:
+    """The best that is known of a GPU: `measured` here, else as it ships, else the data sheet, value by value.
+
+    None for a GPU of which nothing is known.
+    """
+    known = [item for item in (measured, shipped_measurement(name), data_sheet(name)) if item is not None]
+    if not known:
+        return None
+    merged = known[0]
+    for other in known[1:]:
+        merged = merged.over(other)
+    return merged
