@@ -6,7 +6,7 @@ anything (agent) or printing anything (reports).
 
 from d2k_agent.records.caches import CacheRecord, Compaction, cache_record, request_gaps_s
 from d2k_agent.records.costs import Cost, cost_at, recorded_cost
-from d2k_agent.records.curves import FALLBACK_SCORE, Curve, Point, Spent, curve
+from d2k_agent.records.curves import FALLBACK_SCORE, Curve, History, Point, Saved, Spent, curve
 from d2k_agent.records.events import (
     QUEUED_S,
     BudgetTold,
@@ -25,6 +25,7 @@ from d2k_agent.records.events import (
     ModelCallStarted,
     ModelReplied,
     Nudged,
+    PolicyStopped,
     RunFinished,
     RunInterrupted,
     RunResumed,
@@ -76,6 +77,7 @@ __all__ = [
     "EvaluationTook",
     "Event",
     "EventLog",
+    "History",
     "Measured",
     "ModelCallFailed",
     "ModelCallInterrupted",
@@ -83,12 +85,14 @@ __all__ = [
     "ModelReplied",
     "Nudged",
     "Point",
+    "PolicyStopped",
     "Replayed",
     "RunFinished",
     "RunFolder",
     "RunInterrupted",
     "RunRecord",
     "RunResumed",
+    "Saved",
     "SelectionConfirmed",
     "SelectionMade",
     "Spent",

@@ -6,7 +6,7 @@ which submission stands for a run (agent).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeVar
@@ -30,7 +30,7 @@ from d2k_agent.records.events import (
     queued_s,
 )
 from d2k_agent.records.totals import sum_usd, total
-from d2k_agent.records.trace import Submission, Trace
+from d2k_agent.records.trace import Submission, Trace, submissions
 
 Number = TypeVar("Number", int, float, Decimal)
 
@@ -82,6 +82,21 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """What a run that ends after some turn leaves out of what it took to its end, and what it keeps, each in percent.
+
+    `score_percent` is the score after that turn in percent of the final one. None: a part is not known, there is
+    nothing that could be saved, or no final score. Where a sum is a lower bound (Spent says so), what is counted of it
+    is what the share is of.
+    """
+
+    tokens_percent: float | None
+    usd_percent: float | None
+    gpu_percent: float | None
+    score_percent: float | None
+
+
+@dataclass(frozen=True)
 class Curve:
     """`points` begin before the first turn, and go on with every turn that was completed.
 
@@ -102,39 +117,66 @@ class Curve:
             return self.points[turns]
         return self.end if self.ended else None
 
+    def saved_after(self, turn: int) -> Saved:
+        """What an end after `turn` completed turns would have saved and kept of the run as it stands."""
+        part, whole = self.points[turn], self.end
+        return Saved(
+            _saved_percent(part.spent.tokens, whole.spent.tokens),
+            _saved_percent(part.spent.cost_usd, whole.spent.cost_usd),
+            _saved_percent(part.spent.gpu_seconds, whole.spent.gpu_seconds),
+            None if whole.best is None else 100 * part.score / whole.score,
+        )
+
 
 NOTHING = Spent(Usage(0, 0, 0, 0), False, Decimal(), False, 0.0, False)
 
 
+class History:
+    """The points of a run, each made when its turn is over of what was recorded until then.
+
+    `refused` (candidates that failed when judged again) and `on_a_gpu` (something is judged on one) are what whoever
+    has the whole run knows of its end; a run in progress is read without.
+    """
+
+    def __init__(self, workloads: Collection[str], refused: Collection[str] = (), *, on_a_gpu: bool = False) -> None:
+        self.points = [Point(0, None, NOTHING)]
+        self._workloads, self._refused, self._on_a_gpu = workloads, refused, on_a_gpu
+        self._spent: Spent | None = None
+        self._since: list[Event] = []
+
+    def feed(self, event: Event) -> None:
+        """Take the run's next event."""
+        self._since.append(event)
+        self._on_a_gpu = self._on_a_gpu or bool(_judged_there([event]))
+        if isinstance(event, TurnClosed):
+            self.points.append(self.now(event.turn))
+            self._spent, self._since = self.points[-1].spent, []
+
+    def now(self, turn: int) -> Point:
+        """The run with all that it was fed, `turn` turns being over."""
+        ranked = [item for item in submissions(self._since) if item.eligible(self._workloads)]
+        accepted = [item for item in (self.points[-1].best, *ranked) if item and item.sha256 not in self._refused]
+        # Of two that are equally fast the earlier stands.
+        best = min(accepted, key=lambda item: (-(item.geomean_speedup or 0.0), item.turn), default=None)
+        return Point(turn, best, _plus(self._spent, _spent(self._since, _GpuMeter(self._since, self._on_a_gpu))))
+
+
 def curve(trace: Trace) -> Curve:
     """The curve of a run, also of one that is not over. A candidate that was refused when judged again is in none."""
-    refused = trace.refused
-    accepted = [item for item in trace.submissions if item.sha256 not in refused]
-    ranked = [item for item in accepted if item.eligible(trace.run.workloads)]
-    meter = _GpuMeter(trace.events)
-    points = [Point(0, None, NOTHING)]
-    spent: Spent | None = None
-    since: list[Event] = []
+    history = History(trace.run.workloads, trace.refused, on_a_gpu=bool(_judged_there(trace.events)))
     for event in trace.events:
-        since.append(event)
-        if isinstance(event, TurnClosed):
-            spent = _plus(spent, _spent(since, meter))
-            since = []
-            points.append(Point(event.turn, _best(ranked, event.turn), spent))
+        history.feed(event)
     asked = trace.totals.replies + trace.totals.lost_attempts
-    whole = _plus(spent, _spent(since, meter)) if asked else NOTHING
-    end = Point(trace.turns, _best(ranked, trace.run.config.turns), whole)
-    return Curve(tuple(points), end, _ended(trace.finished))
+    end = history.now(trace.turns)
+    return Curve(tuple(history.points), end if asked else Point(end.turn, end.best, NOTHING), _ended(trace.finished))
+
+
+def _saved_percent(part: Number | None, whole: Number | None) -> float | None:
+    return None if part is None or not whole else float(100 * (whole - part) / whole)
 
 
 def _ended(finished: RunFinished | None) -> bool:
     return finished is not None and finished.stop_reason not in _NOT_OVER
-
-
-def _best(ranked: Sequence[Submission], turns: int) -> Submission | None:
-    """The fastest within so many turns, of two equal ones the earlier."""
-    within = [item for item in ranked if item.turn <= turns]
-    return min(within, key=lambda item: (-(item.geomean_speedup or 0.0), item.turn), default=None)
 
 
 def _spent(events: Sequence[Event], meter: _GpuMeter) -> Spent:
@@ -167,11 +209,14 @@ def _sum(one: Number | None, other: Number | None) -> Number | None:
 
 
 class _GpuMeter:
-    """Reads off events how long a GPU was held. What was judged on a CPU held none."""
+    """Reads off a turn's events how long a GPU was held. What was judged on a CPU held none.
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        verdicts = [event for event in events if isinstance(event, VerdictReached | ConfirmationReached)]
-        self._judged_there = {_key(event) for event in verdicts if event.verdict.environment.device != "cpu"}
+    `on_a_gpu`: the run judges on one.
+    """
+
+    def __init__(self, events: Sequence[Event], on_a_gpu: bool) -> None:
+        self._judged_there = _judged_there(events)
+        self._on_a_gpu = on_a_gpu
         self._timed = {_key(event) for event in events if isinstance(event, EvaluationTook | ConfirmationTook)}
         self._tools = {
             (event.turn, event.call_id): event.name for event in events if isinstance(event, ToolCallStarted)
@@ -184,21 +229,27 @@ class _GpuMeter:
             match event:
                 case EvaluationTook() | ConfirmationTook() if _key(event) in self._judged_there:
                     known.append(sum(event.seconds.get(step, 0.0) for step in HOLDS_THE_GPU))
-                case ToolFinished(name="profile", executed=True) if self._on_a_gpu(event):
+                case ToolFinished(name="profile", executed=True) if self._held(event):
                     known.append(_held_s(event))
                 case VerdictReached() | ConfirmationReached() if _key(event) in self._judged_there - self._timed:
                     complete = False
                 case ToolCallInterrupted():
                     name = self._tools.get((event.turn, event.call_id))
-                    complete &= name not in _ON_A_GPU or not self._judged_there
+                    complete &= name not in _ON_A_GPU or not self._on_a_gpu
                 case SelectionMade():
                     selected = True
                 case RunResumed():  # a confirmation may have been in flight
-                    complete &= not (selected and self._judged_there)
+                    complete &= not (selected and self._on_a_gpu)
         return (sum(known) if complete or any(known) else None), complete
 
-    def _on_a_gpu(self, event: ToolFinished) -> bool:
-        return bool(self._judged_there) or event.data.get("outcome") == "profiled"
+    def _held(self, event: ToolFinished) -> bool:
+        return self._on_a_gpu or event.data.get("outcome") == "profiled"
+
+
+def _judged_there(events: Iterable[Event]) -> set[tuple[object, ...]]:
+    """What was judged elsewhere than on a CPU."""
+    verdicts = (event for event in events if isinstance(event, VerdictReached | ConfirmationReached))
+    return {_key(event) for event in verdicts if event.verdict.environment.device != "cpu"}
 
 
 def _held_s(event: ToolFinished) -> float:

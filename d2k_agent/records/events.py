@@ -38,6 +38,8 @@ class StopReason(enum.StrEnum):
     WALL_TIME_LIMIT = "wall_time_limit"
     WORKING_TIME_LIMIT = "working_time_limit"
     """The run took as much time as it was given, waiting for GPUs not counted, or more by its last step."""
+    STOP_POLICY = "stop_policy"
+    """The run's stopping policy saw nothing more to gain; a PolicyStopped says what it saw."""
     STOP_REQUESTED = "stop_requested"
     CONTEXT_OVERFLOW = "context_overflow"
     SCRIPT_ENDED = "script_ended"
@@ -286,6 +288,19 @@ class TurnClosed(_Event):
     executed: int
 
 
+class PolicyStopped(_Event):
+    """After turn `turn` a stopping policy ends the run. The model is told nothing of it.
+
+    `policy` is the policy's text, `why` a sentence for the operator, `numbers` what was compared, by name.
+    """
+
+    type: Literal["policy_stopped"] = "policy_stopped"
+    turn: int
+    policy: str
+    why: str
+    numbers: dict[str, float] = {}
+
+
 class Choice(BaseModel):
     """A submission that was chosen."""
 
@@ -377,6 +392,7 @@ Event = (
     | Measured
     | EvaluationTook
     | TurnClosed
+    | PolicyStopped
     | SelectionMade
     | ConfirmationMeasured
     | ConfirmationReached

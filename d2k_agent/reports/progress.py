@@ -132,6 +132,8 @@ class ProgressLines:
                 )
             case "model_call_failed":
                 return f"the model call failed: {event.reason}" if event.may_be_billed else event.reason
+            case "policy_stopped":
+                return f"the stopping policy {event.policy} ends the run: {event.why}"
             case "selection_made":
                 self.status = "selecting" if event.selection is None else f"confirming turn {event.selection.turn}"
             case "selection_confirmed":

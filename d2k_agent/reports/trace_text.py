@@ -106,6 +106,8 @@ def _step_text(event: Event) -> str:
 
 def _ending_text(event: Event) -> str:
     match event.type:
+        case "policy_stopped":
+            return f"turn {event.turn}: the stopping policy {event.policy} ends the run: {event.why}"
         case "selection_made":
             return f"selected {_choice(event.selection)}, provisional {_choice(event.provisional)}: {event.why}"
         case "confirmation_measured":

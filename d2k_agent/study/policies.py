@@ -1,0 +1,204 @@
+"""Stopping policies: whether a run should end after the turn that is over, from its points until then and no later.
+
+Covers: what each policy compares. Does not cover: their textual form (parsing), or running them over a run (replaying).
+Every policy waits for the first eligible submission: before it there is no score that could have settled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import ClassVar, Protocol
+
+from d2k_agent.contract.wording import counted
+from d2k_agent.records import Point, Spent, Submission
+
+NOTHING_ELIGIBLE = "nothing eligible was handed in yet"
+TOKENS_PER_MTOK = 1_000_000
+
+
+@dataclass(frozen=True)
+class Floors:
+    """Milliseconds a call that no kernel is expected to beat on `device`, by workload; `source` says where they are
+    from. They are those of the best known algorithm: no model is told of them."""
+
+    device: str
+    ms: Mapping[str, float]
+    source: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """`stop` None: the policy cannot tell, since something that it needs is unknown.
+
+    `why` is a sentence without its full stop, `numbers` what was compared, by name.
+    """
+
+    stop: bool | None
+    why: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """A rule that ends a run early."""
+
+    @property
+    def text(self) -> str:
+        """The policy as parse_policy() reads it."""
+
+    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+        """Whether to stop after the last of `points`, which begin before the first turn and leave out none."""
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """Stop when the incumbent's latency is at most `factor` times the floor, as a geometric mean over the workloads.
+
+    That is how much the score could still rise: it is a geometric mean of the same latencies. An unknown floor never
+    stops a run.
+    """
+
+    NAME: ClassVar = "headroom"
+    factor: float = 1.2
+
+    @property
+    def text(self) -> str:
+        return f"{self.NAME}:factor={self.factor:g}"
+
+    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+        best = points[-1].best
+        if best is None:
+            return Decision(False, NOTHING_ELIGIBLE)
+        if floors is None:
+            return Decision(None, "no floor of this task is known, so its headroom is not")
+        device = best.verdict.environment.device_name
+        if device != floors.device:
+            return Decision(None, f"the floors are those of {floors.device}, and this run was measured on {device}")
+        latencies_ms = _latencies_ms(best)
+        missing = sorted(latencies_ms.keys() - floors.ms.keys())
+        if missing:
+            return Decision(None, f"no floor of {', '.join(missing)} is known, so the headroom is not")
+        ratios = {label: mean_ms / floors.ms[label] for label, mean_ms in latencies_ms.items()}
+        over = math.exp(math.fsum(map(math.log, ratios.values())) / len(ratios))
+        numbers = {"over_floor": over, **{f"over_floor.{label}": ratio for label, ratio in sorted(ratios.items())}}
+        why = f"the candidate of turn {best.turn} takes {over:.3g} times the floor"
+        return Decision(over <= self.factor, why, numbers)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Stop when the last `turns` turns made the score better by no more than `percent`."""
+
+    NAME: ClassVar = "plateau"
+    turns: int = 20
+    percent: float = 1.0
+
+    @property
+    def text(self) -> str:
+        return f"{self.NAME}:turns={self.turns},percent={self.percent:g}"
+
+    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+        then = _before(points, self.turns)
+        if isinstance(then, Decision):
+            return then
+        gained = _gained_percent(then, points[-1])
+        why = f"the last {counted(self.turns, 'turn')} made the score better by {gained:.3g} %"
+        return Decision(gained <= self.percent, why, {"gained_percent": gained})
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Stop when the next turn is expected to make the score better by less than a number of percent a dollar.
+
+    Both are expected to be as in the last `turns` turns: the score grew by some percent a turn (a geometric mean), and
+    a turn cost some dollars (an arithmetic one). Where no cost is known, tokens decide if `percent_per_mtok` (percent
+    a million tokens of any bucket) is given; else the policy cannot tell. What is not counted only makes a turn
+    dearer, so a gain that is too small stays so.
+    """
+
+    NAME: ClassVar = "gain"
+    percent_per_usd: float | None = None
+    percent_per_mtok: float | None = None
+    turns: int = 20
+
+    @property
+    def text(self) -> str:
+        limits = {"percent-per-usd": self.percent_per_usd, "percent-per-mtok": self.percent_per_mtok}
+        told = [f"{name}={value:g}" for name, value in limits.items() if value is not None]
+        return f"{self.NAME}:{','.join([*told, f'turns={self.turns}'])}"
+
+    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+        then = _before(points, self.turns)
+        if isinstance(then, Decision):
+            return then
+        now = points[-1]
+        turn_percent = 100 * ((now.score / then.score) ** (1 / self.turns) - 1)
+        unknown = []
+        for limit, unit, taken in (
+            (self.percent_per_usd, "US$", _usd(then.spent, now.spent)),
+            (self.percent_per_mtok, "million tokens", _mtok(then.spent, now.spent)),
+        ):
+            if limit is not None and taken is None:
+                unknown.append(unit)
+            elif limit is not None and taken is not None:
+                return self._compared(turn_percent, taken / self.turns, limit, unit)
+        spans = f"the last {counted(self.turns, 'turn')}"
+        return Decision(None, f"nobody knows how many {' and '.join(unknown)} {spans} took")
+
+    def _compared(self, turn_percent: float, turn_cost: float, limit: float, unit: str) -> Decision:
+        numbers = {"percent_per_turn": turn_percent, f"{_NAMES[unit]}_per_turn": turn_cost}
+        if turn_cost == 0:
+            return Decision(False, "turns cost nothing", numbers)
+        rate = turn_percent / turn_cost
+        why = (
+            f"the next turn is expected to gain {turn_percent:.3g} % for {turn_cost:.3g} {unit}, "
+            f"which is {rate:.3g} % each"
+        )
+        return Decision(rate < limit, why, {**numbers, f"percent_per_{_NAMES[unit]}": rate})
+
+
+_NAMES = {"US$": "usd", "million tokens": "mtok"}
+
+
+def _before(points: Sequence[Point], turns: int) -> Point | Decision:
+    """The point `turns` turns ago; a decision to go on where there was no eligible submission then."""
+    if points[-1].best is None:
+        return Decision(False, NOTHING_ELIGIBLE)
+    then = points[-1 - turns] if len(points) > turns else points[0]
+    if then.best is None:
+        since = sum(point.best is not None for point in points) - 1
+        return Decision(False, f"{counted(since, 'turn')} since the first eligible submission, of {turns}")
+    return then
+
+
+def _gained_percent(then: Point, now: Point) -> float:
+    return 100 * (now.score / then.score - 1)
+
+
+def _latencies_ms(best: Submission) -> dict[str, float]:
+    """Milliseconds a call of each registered workload. An eligible submission has them all."""
+    measured = best.times.workloads if best.times is not None else ()
+    return {
+        item.label: item.measurement.mean_ms
+        for item in measured
+        if item.measurement is not None and item.label in best.registered
+    }
+
+
+def _usd(then: Spent, now: Spent) -> float | None:
+    return _more(then.cost_usd, now.cost_usd, now.cost_lower_bound)
+
+
+def _mtok(then: Spent, now: Spent) -> float | None:
+    tokens = _more(then.tokens, now.tokens, now.tokens_lower_bound)
+    return None if tokens is None else tokens / TOKENS_PER_MTOK
+
+
+def _more(then: Decimal | int | None, now: Decimal | int | None, lower_bound: bool) -> float | None:
+    """How much was added; None where nothing of it is known. Nothing is a sum only where none is missing."""
+    if now is None:
+        return None
+    added = float(now) - float(then or 0)
+    return None if added == 0 and lower_bound else added
