@@ -6,7 +6,17 @@ Does not cover: how a job travels (launchers) or how it is carried out (evaluato
 
 from d2k_agent.contract.compilation import CompileReport, KernelReport
 from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle, source_sha256
-from d2k_agent.contract.profile import KernelProfile, Profile
+from d2k_agent.contract.profile import (
+    SECTIONS,
+    Bottleneck,
+    Diagnosis,
+    Evidence,
+    HotLine,
+    KernelProfile,
+    Profile,
+    ProfileWish,
+)
+from d2k_agent.contract.sanitize import SanitizerCheck, SanitizerError, SanitizerReport
 from d2k_agent.contract.verdict import (
     MOST_DRIFT,
     QUEUED,
@@ -22,16 +32,25 @@ from d2k_agent.contract.verdict import (
 __all__ = [
     "MOST_DRIFT",
     "QUEUED",
+    "SECTIONS",
+    "Bottleneck",
     "Check",
     "CompileReport",
+    "Diagnosis",
     "Environment",
     "EvaluatorJob",
+    "Evidence",
+    "HotLine",
     "JobKind",
     "KernelProfile",
     "KernelReport",
     "Limits",
     "Measurement",
     "Profile",
+    "ProfileWish",
+    "SanitizerCheck",
+    "SanitizerError",
+    "SanitizerReport",
     "TaskBundle",
     "Verdict",
     "VerdictStatus",

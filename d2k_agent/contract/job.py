@@ -6,6 +6,9 @@ import enum
 import hashlib
 from dataclasses import dataclass, field
 
+from d2k_agent.contract.profile import ProfileWish
+from d2k_agent.contract.sanitize import SanitizerCheck
+
 
 class JobKind(enum.StrEnum):
     """What is done with the candidate, or with the task: code runs that is not ours, so every kind is a job."""
@@ -15,6 +18,8 @@ class JobKind(enum.StrEnum):
     """EVALUATE of a run's winner: measured once more by the profiler's clock."""
     COMPILE = "compile"
     PROFILE = "profile"
+    SANITIZE = "sanitize"
+    """The candidate's kernels under compute-sanitizer, at the smoke shapes."""
     PROVE = "prove"
     """The task itself is put to the test; the candidate is not looked at, and nothing of it runs."""
 
@@ -80,6 +85,7 @@ class EvaluatorJob:
     command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
     incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
     `trusted` says that the candidate is the task's own code, such as its reference: no rule holds, PyTorch may compute.
+    `profile` and `check` belong to jobs of these kinds.
     """
 
     kind: JobKind
@@ -97,6 +103,8 @@ class EvaluatorJob:
     beat: float | None = None
     trusted: bool = False
     meant_for: str | None = None
+    profile: ProfileWish = field(default_factory=ProfileWish)
+    check: SanitizerCheck = SanitizerCheck.MEMCHECK
 
     def __post_init__(self) -> None:
         if self.ranks < 1:

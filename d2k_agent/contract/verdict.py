@@ -9,6 +9,7 @@ from typing import Any
 
 from d2k_agent.contract.compilation import CompileReport
 from d2k_agent.contract.profile import Profile
+from d2k_agent.contract.sanitize import SanitizerReport
 
 MOST_DRIFT = 0.02
 """A baseline that moved by more than this fraction while a candidate was measured voids the ratios (decision 9)."""
@@ -162,6 +163,7 @@ class Verdict:
     profile: Profile | None = None
     libraries: tuple[str, ...] = ()
     """Libraries that the candidate's processes mapped after they began to import it, as read from outside."""
+    sanitizer: SanitizerReport | None = None
 
     def __post_init__(self) -> None:
         if self.status is VerdictStatus.RULE_VIOLATION and not self.violations:

@@ -1,21 +1,32 @@
-"""From the counters of every launch to a line a kernel: time share, throughputs, occupancy limiter, main stall."""
+"""From the counters of every launch to a line a kernel: time share, throughputs, occupancy, what bounds it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from d2k_agent.contract.profile import KernelProfile, Profile
+from d2k_agent.contract.profile import Bottleneck, HotLine, KernelProfile, Profile, ProfileWish
 from d2k_agent.evaluator.profiling import metrics
+from d2k_agent.evaluator.profiling.bottleneck import Unit, call_diagnosis, idle_percent, kernel_diagnosis
 from d2k_agent.evaluator.profiling.table import Launch
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
 MAX_NAME_CHARS = 200
 
 
-def digest(launches: Sequence[Launch], workload: str, tool: str, notes: Iterable[str] = ()) -> Profile:
+def digest(
+    launches: Sequence[Launch],
+    workload: str,
+    tool: str,
+    notes: Iterable[str] = (),
+    deeper: Sequence[Launch] = (),
+    lines: Mapping[str, tuple[HotLine, ...]] | None = None,
+    wish: ProfileWish | None = None,
+) -> Profile:
     """The profile of one call of run(), its kernels by share of the time.
 
-    Raises ProfileUnavailable where no launch has a duration.
+    `launches` are all of the call; `deeper` some of them again with the counters of the sections that `wish` names,
+    and `lines` the hot lines by the name of a kernel. Raises ProfileUnavailable where no launch has a duration.
     """
     timed = [launch for launch in launches if _weight(launch) > 0]
     if not timed:
@@ -24,10 +35,27 @@ def digest(launches: Sequence[Launch], workload: str, tool: str, notes: Iterable
     if len(timed) < len(launches):
         told.append(f"{len(launches) - len(timed)} launch(es) without a duration were left out")
     total_ns = sum(_weight(launch) for launch in timed)
-    names = dict.fromkeys(launch.function for launch in timed)
-    kernels = [_kernel([launch for launch in timed if launch.function == name], total_ns) for name in names]
+    kernels = []
+    for name, own in _by_name(timed).items():
+        again = [launch for launch in deeper if launch.function == name and _weight(launch) > 0]
+        kernels.append(replace(_kernel(own, again, total_ns), hot_lines=(lines or {}).get(name, ())))
     kernels.sort(key=lambda kernel: -kernel.duration_us)
-    return Profile(workload, tool, tuple(kernels), total_ns / 1e3, tuple(told))
+    wish = wish or ProfileWish()
+    call_us = None if wish.call_ms is None else wish.call_ms * 1e3
+    diagnosis = call_diagnosis(kernels, total_ns / 1e3, call_us)
+    return Profile(workload, tool, tuple(kernels), total_ns / 1e3, tuple(told), wish.sections, call_us, diagnosis)
+
+
+def hottest(launches: Sequence[Launch], most: int, share: float) -> list[str]:
+    """The names of the longest kernels in order: as many as hold `share` of the time, `most` at most."""
+    times = {name: sum(map(_weight, own)) for name, own in _by_name(launches).items()}
+    total, held, names = sum(times.values()), 0.0, []
+    for name in sorted(times, key=lambda name: -times[name])[:most]:
+        if total and held / total >= share:
+            break
+        names.append(name)
+        held += times[name]
+    return names
 
 
 def value(launch: Launch, metric: str) -> float | None:
@@ -38,16 +66,37 @@ def value(launch: Launch, metric: str) -> float | None:
     return next((launch.values.get(label) for label, name in metrics.LABELS.items() if name == metric), None)
 
 
+def _by_name(launches: Sequence[Launch]) -> dict[str, list[Launch]]:
+    found: dict[str, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(launch.function, []).append(launch)
+    return found
+
+
 def _weight(launch: Launch) -> float:
     return value(launch, metrics.DURATION) or 0.0
 
 
-def _kernel(launches: Sequence[Launch], total_ns: float) -> KernelProfile:
-    """All launches of one kernel: percentages weighted by duration, shape and limiter of the longest."""
+def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float) -> KernelProfile:
+    """All launches of one kernel: percentages weighted by duration, shape and limiter of the longest.
+
+    What only a section counts comes from the launches that were looked into `again`.
+    """
     longest = max(launches, key=_weight)
     duration_ns = sum(map(_weight, launches))
     registers = [count for launch in launches if (count := value(launch, metrics.REGISTERS)) is not None]
-    stall, stall_percent = _main_stall(launches)
+
+    def mean(metric: str) -> float | None:
+        found = _mean(launches, metric)
+        return _mean(again, metric) if found is None else found
+
+    stall, stall_percent = _main_stall(again or launches)
+    waves, sm_percent, occupancy = value(longest, metrics.WAVES), mean(metrics.SM), mean(metrics.OCCUPANCY)
+    units = _units(mean)
+    idle = idle_percent(longest.grid, waves, value(longest, metrics.MULTIPROCESSORS))
+    percents = {unit.bottleneck: unit.percent for unit in units}
+    pipe = next(unit for unit in units if unit.bottleneck is Bottleneck.PIPE)
+    sections = [name for names in metrics.SECTION_METRICS.values() for name in names]
     return KernelProfile(
         name=longest.function[:MAX_NAME_CHARS],
         launches=len(launches),
@@ -56,15 +105,34 @@ def _kernel(launches: Sequence[Launch], total_ns: float) -> KernelProfile:
         grid=longest.grid,
         block=longest.block,
         registers=int(max(registers)) if registers else None,
-        sm_percent=_mean(launches, metrics.SM),
-        tensor_percent=_mean(launches, metrics.TENSOR),
-        dram_percent=_mean(launches, metrics.DRAM),
-        l2_hit_percent=_mean(launches, metrics.L2_HIT),
-        occupancy_percent=_mean(launches, metrics.OCCUPANCY),
+        sm_percent=sm_percent,
+        tensor_percent=percents[Bottleneck.TENSOR],
+        dram_percent=percents[Bottleneck.DRAM],
+        l2_hit_percent=mean(metrics.L2_HIT),
+        occupancy_percent=occupancy,
         occupancy_limiter=_limiter(longest),
         main_stall=stall,
         main_stall_percent=stall_percent,
+        l2_percent=percents[Bottleneck.L2],
+        pipe_percent=pipe.percent,
+        pipe=metrics.PIPES.get(pipe.counter) if pipe.percent is not None else None,
+        waves=waves,
+        diagnosis=kernel_diagnosis(units, sm_percent, idle, occupancy),
+        counters={name: found for name in sections if (found := _mean(again, name)) is not None},
     )
+
+
+def _units(mean: Callable[[str], float | None]) -> list[Unit]:
+    """The units whose busy part tells what bounds a kernel, of the pipes the busiest."""
+    l2 = metrics.L2 if mean(metrics.L2) is not None else metrics.L2_SECTORS
+    pipes = [(found, name) for name in metrics.PIPES if (found := mean(name)) is not None]
+    percent, pipe = max(pipes, default=(None, next(iter(metrics.PIPES))))
+    return [
+        Unit(Bottleneck.TENSOR, metrics.TENSOR, mean(metrics.TENSOR)),
+        Unit(Bottleneck.DRAM, metrics.DRAM, mean(metrics.DRAM)),
+        Unit(Bottleneck.L2, l2, mean(l2)),
+        Unit(Bottleneck.PIPE, pipe, percent),
+    ]
 
 
 def _mean(launches: Sequence[Launch], metric: str) -> float | None:

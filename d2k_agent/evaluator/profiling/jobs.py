@@ -19,7 +19,9 @@ MOST_SURPLUS, SURPLUS_MS = 0.5, 0.02
 
 def profile_of(job: EvaluatorJob, workload: dict[str, Any]) -> Profile:
     """The profile of the job's candidate on a workload. Raises as profile_candidate() does."""
-    return profile_candidate(job.candidate, job.task.public["get_inputs.py"], workload, **_bounds(job))
+    return profile_candidate(
+        job.candidate, job.task.public["get_inputs.py"], workload, **_bounds(job), wish=job.profile
+    )
 
 
 def with_device_clock(

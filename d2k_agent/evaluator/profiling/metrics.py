@@ -1,4 +1,8 @@
-"""Which counters are asked for, by Nsight Compute's names, and what they are called in plain words."""
+"""Which counters are asked for, by Nsight Compute's names, and what they are called in plain words.
+
+LIGHT is read for every launch: single hardware counters, few enough to be read in one pass, and what is known of a
+launch without any. The sections are for the kernels that hold most of the time.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,22 @@ DURATION = "gpu__time_duration.sum"
 SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
+L2_SECTORS = "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
+"""A single counter that stands for L2 where L2's throughput, the busiest of several, was not asked for."""
 L2_HIT = "lts__t_sector_hit_rate.pct"
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 REGISTERS = "launch__registers_per_thread"
+WAVES = "launch__waves_per_multiprocessor"
+MULTIPROCESSORS = "launch__sm_count"
+
+PIPES = {
+    "sm__inst_executed.avg.pct_of_peak_sustained_elapsed": "issue of instructions",
+    "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_elapsed": "ALU (integers, comparisons, bits)",
+    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed": "FMA (float arithmetic)",
+    "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed": "XU (exp, log, conversions)",
+    "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed": "LSU (loads and stores, shared memory)",
+}
 
 LIMITERS = {
     "launch__occupancy_limit_blocks": "blocks per SM",
@@ -46,17 +63,43 @@ def stall_metric(reason: str) -> str:
     return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
 
 
-BASIC = (DURATION, SM, DRAM, L2_HIT, OCCUPANCY, REGISTERS, *LIMITERS)
+_LAUNCHED = (REGISTERS, WAVES, MULTIPROCESSORS, *LIMITERS)
+BASIC = (DURATION, DRAM, OCCUPANCY, *_LAUNCHED)
 """What GPUs of every generation count."""
-ALL = (*BASIC, TENSOR, *map(stall_metric, (*STALLS, ISSUED)))
+LIGHT = (*BASIC, TENSOR, L2_SECTORS, *PIPES)
+
+MEMORY = (
+    *("dram__bytes_read.sum", "dram__bytes_write.sum", L2, L2_HIT, "l1tex__t_sector_hit_rate.pct"),
+    "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
+    "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
+    *("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
+    *("smsp__sass_inst_executed_op_local_ld.sum", "smsp__sass_inst_executed_op_local_st.sum"),
+)
+COMPUTE = (
+    *(SM, "sm__inst_executed.avg.per_cycle_active", "smsp__thread_inst_executed_per_inst_executed.ratio"),
+    "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_elapsed",
+    "sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_elapsed",
+    "sm__inst_executed_pipe_uniform.avg.pct_of_peak_sustained_elapsed",
+)
+SCHEDULER = (
+    *("smsp__issue_active.avg.pct_of_peak_sustained_active", "smsp__warps_eligible.avg.per_cycle_active"),
+    *("smsp__warps_active.avg.per_cycle_active", "sm__maximum_warps_per_active_cycle_pct"),
+    *map(stall_metric, (*STALLS, ISSUED)),
+)
+SECTION_METRICS = {"memory": MEMORY, "compute": COMPUTE, "scheduler": SCHEDULER}
+"""The sections that are counters; `source` is another page of the profiler."""
+SOURCE_SECTION = "SourceCounters"
 
 LABELS = {
     "Duration": DURATION,
     "Compute (SM) Throughput": SM,
     "DRAM Throughput": DRAM,
+    "L2 Cache Throughput": L2,
     "L2 Hit Rate": L2_HIT,
     "Achieved Occupancy": OCCUPANCY,
     "Registers Per Thread": REGISTERS,
+    "Waves Per SM": WAVES,
+    "# SMs": MULTIPROCESSORS,
     "Block Limit SM": "launch__occupancy_limit_blocks",
     "Block Limit Registers": "launch__occupancy_limit_registers",
     "Block Limit Shared Mem": "launch__occupancy_limit_shared_mem",

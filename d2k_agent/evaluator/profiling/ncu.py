@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from d2k_agent.contract.archive import program
+from d2k_agent.evaluator.profiling.metrics import SOURCE_SECTION
 from d2k_agent.evaluator.profiling.target import PROFILED, READY
 from d2k_agent.isolation import descendants, end_descendants
 
@@ -26,7 +27,7 @@ _START = (
     "main(take(int.from_bytes(take(8), 'little')))\n"  # the order
 )
 _ENVIRONMENT = (
-    *("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
+    *("PATH", "LANG", "LD_LIBRARY_PATH", "CC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),  # the GPU of this process
 )
 
@@ -63,8 +64,34 @@ def _version_in(path: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", path)]
 
 
-def command_line(ncu: str, metrics: Sequence[str]) -> list[str]:
-    """The whole command: nothing in it comes from a candidate, a task or a model."""
+@dataclass(frozen=True)
+class Pass:
+    """What one run of the profiler reads: counters, or the source page; of all kernels, or of those named.
+
+    A name that is no plain identifier is refused: names come from what the profiler read off the candidate's kernels.
+    """
+
+    metrics: tuple[str, ...] = ()
+    source: bool = False
+    kernels: tuple[str, ...] = ()
+    most_launches: int = MOST_LAUNCHES
+
+    def __post_init__(self) -> None:
+        refused = [name for name in self.kernels if not plain(name)]
+        if refused:
+            raise ValueError(f"{refused[0]!r} is no plain name of a kernel")
+
+
+def plain(name: str) -> bool:
+    """True for a name that can stand in a command line and in a pattern as it is."""
+    return re.fullmatch(r"[A-Za-z_]\w{0,199}", name, re.ASCII) is not None
+
+
+def command_line(ncu: str, wanted: Pass) -> list[str]:
+    """The whole command: nothing in it comes from a candidate, a task or a model but plain names of kernels."""
+    names = f"regex:^({'|'.join(wanted.kernels)})$"
+    counters = [*("--page", "raw"), *("--metrics", ",".join(wanted.metrics))]
+    lines = [*("--page", "source"), *("--print-source", "cuda,sass"), *("--section", SOURCE_SECTION)]
     return [
         ncu,
         *("--config-file", "off"),
@@ -72,14 +99,14 @@ def command_line(ncu: str, metrics: Sequence[str]) -> list[str]:
         "--nvtx",
         *("--nvtx-include", f"{READY}/"),
         *("--nvtx-include", f"{PROFILED}/"),
-        *("--launch-count", str(MOST_LAUNCHES + 1)),  # and the one of our own
+        *(("--kernel-name", names) if wanted.kernels else ()),
+        *("--launch-count", str(wanted.most_launches + 1)),  # and the one of our own
         *("--clock-control", "none"),
         *("--cache-control", "none"),
         "--csv",
-        *("--page", "raw"),
         *("--print-units", "base"),
         *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
-        *("--metrics", ",".join(metrics)),
+        *([*lines, "--import-source", "yes"] if wanted.source else counters),
         *(sys.executable, "-P", "-c", program(_START)),
     ]
 
@@ -90,7 +117,7 @@ def tool_environment(environment: Mapping[str, str], scratch: str) -> dict[str, 
     The lock's usual place, /tmp, fails where another user was first. The target writes to it as well.
     """
     kept = {name: environment[name] for name in _ENVIRONMENT if name in environment}
-    own = dict.fromkeys(("HOME", "TMPDIR"), scratch)
+    own = {**dict.fromkeys(("HOME", "TMPDIR"), scratch), "LC_ALL": "C"}  # numbers with a point
     return {**kept, **own, "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 
 

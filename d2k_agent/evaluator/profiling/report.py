@@ -13,7 +13,7 @@ from d2k_agent.evaluator.profiling import target
 from d2k_agent.evaluator.profiling.ncu import Finished
 from d2k_agent.evaluator.profiling.unavailable import PERMISSION, ProfileUnavailable
 
-_MOST_FRAMES = 16
+_MOST_FRAMES = 64
 _MAX_FRAME_BYTES = 1 << 16
 
 

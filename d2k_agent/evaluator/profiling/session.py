@@ -7,19 +7,25 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from d2k_agent.contract.archive import own_archive, sized
-from d2k_agent.contract.profile import Profile
+from d2k_agent.contract.profile import HotLine, Profile, ProfileWish
 from d2k_agent.evaluator.profiling import metrics, ncu, target
-from d2k_agent.evaluator.profiling.digest import digest, value
-from d2k_agent.evaluator.profiling.ncu import Finished
+from d2k_agent.evaluator.profiling.digest import digest, hottest, value
+from d2k_agent.evaluator.profiling.ncu import Finished, Pass
 from d2k_agent.evaluator.profiling.report import Progress, read_progress, require_done
+from d2k_agent.evaluator.profiling.source import read_hot_lines
 from d2k_agent.evaluator.profiling.table import Launch, in_range, read_launches
 from d2k_agent.evaluator.profiling.unavailable import MISSING, ProfileUnavailable
 
 WARM_UP_CALLS = 3
+MOST_DEEP_KERNELS, DEEP_SHARE = 3, 0.8
+"""Sections look into the longest kernels: as many as hold this part of the time, and no more of them than that."""
+MOST_DEEP_LAUNCHES = 16
 _UNKNOWN_METRIC = "Failed to find metric"
 _CUT = f"run() launched more than {ncu.MOST_LAUNCHES} kernels: only the first {ncu.MOST_LAUNCHES} were profiled"
 
@@ -34,17 +40,34 @@ def profile_candidate(
     unsafe: bool,
     environment: Mapping[str, str] | None = None,
     device: str = "cuda",
+    wish: ProfileWish | None = None,
 ) -> Profile:
     """The profile of one call of the candidate's run() on a workload, after warm-up and autotuning.
 
     `generator` is the text of get_inputs.py, `limit_s` bounds all of it, `unsafe` leaves the candidate unconfined,
     `environment` (this process's) says where programs are. `device` is "cpu" only to try the process without a GPU.
+    `wish` names the sections to look into, for the longest kernels, in runs of their own.
     Raises ProfileUnavailable where the machine cannot, CandidateFault where the candidate raised, hung or ended,
     TaskFault where get_inputs.py raised, IsolationRefused, and OSError.
     """
-    session = _Session(source, generator, workload, scratch_parent, unsafe, environment, device)
-    launches, notes = session.profile(metrics.ALL, limit_s)
-    return digest(launches, str(workload["label"]), session.tool(), notes)
+    wish = wish or ProfileWish()
+    until = time.monotonic() + limit_s
+    with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
+        launches, notes = session.launches(Pass(metrics.LIGHT), limit_s)
+        deeper: Sequence[Launch] = ()
+        lines: dict[str, tuple[HotLine, ...]] = {}
+        if wish.sections:
+            hot = hottest(launches, MOST_DEEP_KERNELS, DEEP_SHARE)
+            named = tuple(name for name in hot if ncu.plain(name))
+            if len(named) < len(hot):
+                notes.append(f"{len(hot) - len(named)} kernel(s) not looked into: their names cannot be asked for")
+            try:
+                if named:
+                    deeper = session.deeper(wish, named, notes, until)
+                    lines = session.lines(wish, named, notes, until)
+            except ProfileUnavailable as problem:
+                notes.append(f"sections are left out: {problem}")
+        return digest(launches, str(workload["label"]), session.tool(), notes, deeper, lines, wish)
 
 
 def device_clock(
@@ -63,8 +86,8 @@ def device_clock(
 
     Arguments and errors as profile_candidate() has them; a call of which only a part was profiled is unavailable.
     """
-    session = _Session(source, generator, workload, scratch_parent, unsafe, environment, device)
-    launches, notes = session.profile((metrics.DURATION,), limit_s)
+    with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
+        launches, notes = session.launches(Pass((metrics.DURATION,)), limit_s)
     durations = [value(launch, metrics.DURATION) for launch in launches]
     if notes or None in durations:
         raise ProfileUnavailable("; ".join(notes) or "the profiler left out the duration of a kernel; try again")
@@ -72,76 +95,134 @@ def device_clock(
     return total_ns / 1e6, dict(Counter(launch.name for launch in launches))
 
 
+@contextmanager
+def _session(
+    source: str,
+    generator: str,
+    workload: Mapping[str, Any],
+    parent: str,
+    unsafe: bool,
+    environment: Mapping[str, str] | None,
+    device: str,
+) -> Iterator[_Session]:
+    """A session in a folder of its own, which is gone afterwards. Raises ProfileUnavailable without a profiler."""
+    given = dict(os.environ if environment is None else environment)
+    found = ncu.find_ncu(given)
+    if found is None:
+        raise ProfileUnavailable(MISSING)
+    order = {
+        "device": device,
+        "generator": generator,
+        "workloads": [dict(workload)],
+        "warm_up": WARM_UP_CALLS,
+        "flush": True,
+        "memory_bytes": None,
+        "unsafe_no_sandbox": unsafe,
+        "other_threads": True,
+    }
+    with tempfile.TemporaryDirectory(prefix="ncu-", dir=parent, ignore_cleanup_errors=True) as made:
+        yield _Session(found, os.path.realpath(made), source, order, given)
+
+
 class _Session:
-    """One candidate and workload; profile() may start the profiler more than once."""
+    """One candidate and workload; every pass starts the profiler anew, and compiled kernels are kept between them."""
 
     def __init__(
-        self,
-        source: str,
-        generator: str,
-        workload: Mapping[str, Any],
-        parent: str,
-        unsafe: bool,
-        environment: Mapping[str, str] | None,
-        device: str,
+        self, found: str, folder: str, source: str, order: Mapping[str, Any], environment: Mapping[str, str]
     ) -> None:
-        self._source, self._parent = source, parent
-        self._environment = dict(os.environ if environment is None else environment)
-        self._order = {
-            "device": device,
-            "generator": generator,
-            "workload": dict(workload),
-            "warm_up": WARM_UP_CALLS,
-            "memory_bytes": None,
-            "unsafe_no_sandbox": unsafe,
-            "other_threads": True,
-        }
-        found = ncu.find_ncu(self._environment)
-        if found is None:
-            raise ProfileUnavailable(MISSING)
-        self._ncu = found
+        self._ncu, self._folder, self._environment = found, folder, environment
+        self._scratch, self._told = os.path.join(folder, "s"), os.path.join(folder, "report")
+        self._order = {**order, "scratch": self._scratch, "report": self._told}
+        self._ours: tuple[str, ...] = ()
+        write_solution(self._scratch, source)
 
     def tool(self) -> str:
         """The profiler's name and version."""
         return ncu.describe_tool(self._ncu, self._environment.get("PATH", os.defpath))
 
-    def profile(self, wanted: Sequence[str], limit_s: float) -> tuple[list[Launch], list[str]]:
+    def launches(self, wanted: Pass, limit_s: float) -> tuple[list[Launch], list[str]]:
         """The launches of the profiled call with the wanted counters, and what a reader must know about them."""
         until = time.monotonic() + limit_s
-        asked = list(wanted)
-        progress, finished = self._run(asked, until - time.monotonic())
+        asked = list(wanted.metrics)
+        progress, finished = self._run(wanted, until - time.monotonic())
         for last in (False, True):
             unknown = [name for name in asked if any(_refuses(line, name) for line in finished.errors())]
             if not unknown:
                 break
             # Another generation's counters: first without those that it names, then the ones that all have.
             asked = list(metrics.BASIC) if last else [name for name in asked if name not in unknown]
-            progress, finished = self._run(asked, until - time.monotonic())
+            progress, finished = self._run(replace(wanted, metrics=tuple(asked)), until - time.monotonic())
         require_done(progress, finished, limit_s)
-        launches = in_range(read_launches(finished.output), target.PROFILED)
+        found = read_launches(finished.output)
+        launches = in_range(found, target.PROFILED)
         if not launches:
             raise ProfileUnavailable(_nothing_seen(finished))
-        notes = [_CUT] if len(launches) >= ncu.MOST_LAUNCHES else []
-        if len(asked) < len(wanted):
-            notes.append(f"{len(wanted) - len(asked)} counter(s) are not known for this GPU: what they say is left out")
+        # What is profiled before the candidate is confined must be so in every pass: the library loads late.
+        ready = [item.function.rpartition("::")[2] for item in in_range(found, target.READY) if item.ranges]
+        self._ours = tuple(dict.fromkeys(ready)) or self._ours
+        notes = [_CUT] if not wanted.kernels and len(launches) >= ncu.MOST_LAUNCHES else []
+        if len(asked) < len(wanted.metrics):
+            left = len(wanted.metrics) - len(asked)
+            notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
         return launches, notes
 
-    def _run(self, wanted: Sequence[str], limit_s: float) -> tuple[Progress, Finished]:
-        with tempfile.TemporaryDirectory(prefix="ncu-", dir=self._parent, ignore_cleanup_errors=True) as made:
-            folder = os.path.realpath(made)
-            scratch, told = os.path.join(folder, "s"), os.path.join(folder, "report")
-            os.mkdir(scratch, 0o700)
-            with open(os.path.join(scratch, "solution.py"), "w", encoding="utf-8", errors="surrogatepass") as file:
-                file.write(self._source)
-            report = os.open(told, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            try:
-                order = json.dumps({**self._order, "scratch": scratch, "report": told}).encode()
-                environment = ncu.tool_environment(self._environment, scratch)
-                argv = ncu.command_line(self._ncu, wanted)
-                finished = ncu.run(argv, sized(own_archive()) + sized(order), environment, folder, max(limit_s, 0.1))
-                return read_progress(report), finished
-            finally:
-                os.close(report)
+    def deeper(self, wish: ProfileWish, kernels: tuple[str, ...], notes: list[str], until: float) -> list[Launch]:
+        """Launches of these kernels with the counters of the sections wished for; none where those are not counters."""
+        sections = [metrics.SECTION_METRICS[name] for name in wish.sections if name in metrics.SECTION_METRICS]
+        if not sections:
+            return []
+        counters = tuple(dict.fromkeys((metrics.DURATION, *(name for section in sections for name in section))))
+        found, told = self.launches(
+            Pass(counters, kernels=self._with_ours(kernels), most_launches=MOST_DEEP_LAUNCHES), _left(until)
+        )
+        notes += told
+        return [launch for launch in found if launch.function in kernels]
+
+    def lines(
+        self, wish: ProfileWish, kernels: tuple[str, ...], notes: list[str], until: float
+    ) -> dict[str, tuple[HotLine, ...]]:
+        """The hot lines of these kernels, where the section `source` is wished for."""
+        if "source" not in wish.sections:
+            return {}
+        wanted = Pass(source=True, kernels=self._with_ours(kernels), most_launches=MOST_DEEP_LAUNCHES)
+        progress, finished = self._run(wanted, _left(until))
+        require_done(progress, finished, _left(until))
+        found = read_hot_lines(finished.output)
+        if not found:
+            notes.append("no lines of solution.py: the profiler's source page names none")
+        return {name: lines for name, lines in found.items() if name in kernels}
+
+    def _with_ours(self, kernels: tuple[str, ...]) -> tuple[str, ...]:
+        return (*kernels, *(name for name in self._ours if ncu.plain(name) and name not in kernels))
+
+    def _run(self, wanted: Pass, limit_s: float) -> tuple[Progress, Finished]:
+        argv = ncu.command_line(self._ncu, wanted)
+        environment = ncu.tool_environment(self._environment, self._scratch)
+        return run_target(argv, self._order, environment, self._folder, limit_s)
+
+
+def write_solution(scratch: str, source: str) -> None:
+    """Make the candidate's folder with its source in it."""
+    os.mkdir(scratch, 0o700)
+    with open(os.path.join(scratch, "solution.py"), "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(source)
+
+
+def run_target(
+    argv: Sequence[str], order: Mapping[str, Any], environment: Mapping[str, str], folder: str, limit_s: float
+) -> tuple[Progress, Finished]:
+    """Run a tool over the target with `order`; how far the target came, and what the tool printed."""
+    report = os.open(order["report"], os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        given = sized(own_archive()) + sized(json.dumps(order).encode())
+        finished = ncu.run(argv, given, environment, folder, max(limit_s, 0.1))
+        return read_progress(report), finished
+    finally:
+        os.close(report)
+
+
+def _left(until: float) -> float:
+    return max(until - time.monotonic(), 0.1)
 
 
 def _refuses(line: str, metric: str) -> bool:

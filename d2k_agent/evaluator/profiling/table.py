@@ -32,7 +32,7 @@ class Launch:
     @property
     def function(self) -> str:
         """The name alone: without a type before it and a template's arguments behind it."""
-        return self.name.partition("<")[0].split(" ")[-1]
+        return kernel_function(self.name)
 
 
 def read_launches(text: str) -> list[Launch]:
@@ -108,6 +108,11 @@ def _function(name: str) -> str:
         if sign == "(" and depth == 0:
             return name[:place].strip() or name
     return name
+
+
+def kernel_function(name: str) -> str:
+    """The name alone: without a type before it, a template's arguments and the types of its parameters behind it."""
+    return _function(name).partition("<")[0].split(" ")[-1]
 
 
 def _shape(text: str) -> tuple[int, ...]:

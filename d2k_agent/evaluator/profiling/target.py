@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -54,15 +55,15 @@ def main(data: bytes) -> None:
         return
     tell(CONFINED, "+".join(measures))
     try:
-        arguments = _arguments(order, device)
+        calls = _arguments(order, device)
     except torch.OutOfMemoryError as problem:
-        tell(UNABLE, f"the GPU has no room for the inputs of this workload ({_words(problem)}); free some memory")
+        tell(UNABLE, f"the GPU has no room for the inputs ({_words(problem)}); free some memory")
         return
     except (Exception, SystemExit) as problem:  # noqa: BLE001 - the task's author wrote it: its failures are the task's
         tell(BROKEN_TASK, f"get_inputs.py raised {_words(problem)}")
         return
     try:
-        _run(order, device, arguments, lambda stage: tell(STAGE, stage))
+        _run(order, device, calls, lambda stage: tell(STAGE, stage))
     except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
         tell(RAISED, json.dumps(describe(problem)))
         return
@@ -73,37 +74,45 @@ def _start(device: str) -> None:
     """Start CUDA and have one kernel of our own profiled."""
     if device == "cuda":
         torch.cuda.init()
-        torch.cuda.nvtx.range_push(READY)
-        torch.ones(1024, device=device)
-        torch.cuda.synchronize()
-        torch.cuda.nvtx.range_pop()
+        with _range(device, READY):
+            torch.ones(1024, device=device)
+            torch.cuda.synchronize()
 
 
-def _arguments(order: dict[str, Any], device: str) -> list[Any]:
-    """The arguments of run() for the workload, from the text of get_inputs.py and a seed that is no secret."""
+def _arguments(order: dict[str, Any], device: str) -> list[list[Any]]:
+    """The arguments of run() for each workload, from the text of get_inputs.py and a seed that is no secret."""
     module = types.ModuleType("get_inputs")
     exec(compile(order["generator"], "get_inputs.py", "exec"), module.__dict__)
-    return list(module.get_inputs({**order["workload"], "seed": 0, "device": device}))
+    return [list(module.get_inputs({**workload, "seed": 0, "device": device})) for workload in order["workloads"]]
 
 
-def _run(order: dict[str, Any], device: str, arguments: list[Any], stage: Callable[[str], None]) -> None:
+def _run(order: dict[str, Any], device: str, calls: list[list[Any]], stage: Callable[[str], None]) -> None:
+    """Call run() on each list of arguments, `warm_up` times before the call that counts."""
     stage(LOADING)
     run = load_solution(os.path.join(order["scratch"], "solution.py")).run
-    stage(WARMING)
-    for _ in range(int(order["warm_up"])):
-        run(*arguments)
+    for arguments in calls:
+        stage(WARMING)
+        for _ in range(int(order["warm_up"])):
+            run(*arguments)
+            _synchronise(device)
+        if device == "cuda" and order["flush"]:
+            # The caches hold nothing of the last call, as between sets of inputs when calls are timed.
+            torch.empty(_L2_FLUSH_BYTES, dtype=torch.uint8, device=device).zero_()
         _synchronise(device)
-    if device != "cuda":
         stage(PROFILING)
-        run(*arguments)
+        with _range(device, PROFILED):
+            run(*arguments)
+            _synchronise(device)
+
+
+@contextmanager
+def _range(device: str, name: str) -> Iterator[None]:
+    """An NVTX range on a GPU. It ends with the process where a call raises."""
+    if device != "cuda":
+        yield
         return
-    # The caches hold nothing of the last call, as between sets of inputs when calls are timed.
-    torch.empty(_L2_FLUSH_BYTES, dtype=torch.uint8, device=device).zero_()
-    _synchronise(device)
-    stage(PROFILING)
-    torch.cuda.nvtx.range_push(PROFILED)
-    run(*arguments)
-    _synchronise(device)
+    torch.cuda.nvtx.range_push(name)
+    yield
     torch.cuda.nvtx.range_pop()
 
 

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
+from d2k_agent.contract import ProfileWish
 from d2k_agent.evaluator.profiling import metrics
-from d2k_agent.evaluator.profiling.digest import digest
+from d2k_agent.evaluator.profiling.digest import digest, hottest
 from d2k_agent.evaluator.profiling.table import Launch, read_launches
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 from tests.evaluator.profiling.fakes import CASES, RAW
@@ -65,6 +66,22 @@ def test_the_longest_kernel_comes_first_whatever_its_unit() -> None:
     profile = digest(read_launches((CASES / "D03a_details_scaled.csv").read_text()), "w", "ncu")
     assert [kernel.name for kernel in profile.kernels] == ["_axpby_bmm", "_normalise"]
     assert profile.kernels[0].occupancy_percent is None
+
+
+def test_the_kernels_that_hold_most_of_the_time_are_few() -> None:
+    launches = [launch("a", 700), launch("b", 150), launch("a", 50), launch("c", 60), launch("d", 40)]
+    assert hottest(launches, 3, 0.8) == ["a", "b"]
+    assert hottest(launches, 3, 1.0) == ["a", "b", "c"]
+    assert hottest(launches, 3, 0.5) == ["a"]
+
+
+def test_what_only_a_section_counts_comes_from_the_launches_looked_into() -> None:
+    light = [launch("mm", 3000, **{metrics.DRAM: 20.0}), launch("other", 1000)]
+    again = [launch("mm", 3000, **{metrics.SM: 80.0, metrics.L2_HIT: 70.0, metrics.DRAM: 99.0})]
+    mm, other = digest(light, "w", "ncu", deeper=again, wish=ProfileWish(("memory",))).kernels
+    assert (mm.sm_percent, mm.l2_hit_percent, mm.dram_percent) == (80.0, 70.0, 20.0)
+    assert mm.counters == {metrics.L2_HIT: 70.0, metrics.SM: 80.0}
+    assert other.counters == {} and other.sm_percent is None
 
 
 def test_a_hundred_launches_are_one_line() -> None:

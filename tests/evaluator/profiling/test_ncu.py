@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from d2k_agent.catalog.resources import tools_dir
 from d2k_agent.evaluator.profiling import metrics
-from d2k_agent.evaluator.profiling.ncu import command_line, describe_tool, find_ncu, run, tool_environment
+from d2k_agent.evaluator.profiling.ncu import Pass, command_line, describe_tool, find_ncu, run, tool_environment
 from d2k_agent.isolation import descendants
 from d2k_agent.sandbox import Isolation, Sandbox
 from d2k_agent.toolbox import HostAnswer, Toolbox, ToolCall, load_tools
@@ -33,7 +35,7 @@ def test_it_is_found_on_the_path_then_in_cuda_home(tmp_path: Path) -> None:
 
 def test_the_command_line_is_fixed() -> None:
     """Case D05: a list, no shell, and no value in it that a model could choose."""
-    argv = command_line("/opt/ncu", metrics.ALL)
+    argv = command_line("/opt/ncu", Pass(metrics.LIGHT))
     options, target = argv[1 : argv.index(sys.executable)], argv[argv.index(sys.executable) :]
     assert target[:3] == [sys.executable, "-P", "-c"]
     pairs = dict(itertools.pairwise(options))
@@ -44,15 +46,42 @@ def test_the_command_line_is_fixed() -> None:
         "d2k_ready/",
         "d2k_run/",
     ]
-    assert pairs["--metrics"].split(",") == list(metrics.ALL)
+    assert pairs["--metrics"].split(",") == list(metrics.LIGHT)
     assert not {"--set", "--export", "-o", "--kernel-name"} & set(options)
+
+
+def test_a_pass_of_some_kernels_names_them_exactly() -> None:
+    argv = command_line("/opt/ncu", Pass(source=True, kernels=("mm", "fill_kernel"), most_launches=16))
+    pairs = dict(itertools.pairwise(argv[1 : argv.index(sys.executable)]))
+    assert pairs["--kernel-name"] == "regex:^(mm|fill_kernel)$"
+    assert (pairs["--page"], pairs["--print-source"]) == ("source", "cuda,sass")
+    assert (pairs["--section"], pairs["--launch-count"]) == ("SourceCounters", "17")
+    assert "--metrics" not in argv
+
+
+def test_no_name_of_a_kernel_can_say_more_than_a_name() -> None:
+    """Case D05: names are what the profiler read off the candidate's own kernels."""
+    for call in json.loads((CASES / "D05_profile_arguments.json").read_text())["calls"]:
+        if call["kernel"] != "_axpby_bmm":
+            with pytest.raises(ValueError, match="no plain name"):
+                Pass(kernels=(str(call["kernel"]),))
+    with pytest.raises(ValueError, match="no plain name"):
+        Pass(kernels=("mm|.*",))
 
 
 def test_its_environment_is_a_list_of_what_it_needs() -> None:
     """Case D07: the switch to Triton's interpreter does not reach the target."""
-    given = {"PATH": "/bin", "TRITON_INTERPRET": "1", "SECRET": "x", "LD_PRELOAD": "y", "CUDA_VISIBLE_DEVICES": "3"}
+    given = {
+        "PATH": "/bin",
+        "LC_ALL": "de_DE",
+        "TRITON_INTERPRET": "1",
+        "SECRET": "x",
+        "LD_PRELOAD": "y",
+        "CUDA_VISIBLE_DEVICES": "3",
+    }
     assert tool_environment(given, "/scratch") == {
         "PATH": "/bin",
+        "LC_ALL": "C",
         "CUDA_VISIBLE_DEVICES": "3",
         "HOME": "/scratch",
         "TMPDIR": "/scratch",

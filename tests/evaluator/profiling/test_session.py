@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.contract import Profile, VerdictStatus
+from d2k_agent.contract import Profile, ProfileWish, VerdictStatus
 from d2k_agent.contract.archive import own_archive, program, sized
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate
@@ -170,6 +170,24 @@ def test_a_counter_that_this_gpu_does_not_have_is_left_out(tmp_path: Path) -> No
     profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), refuse))
     assert profile.kernels[0].sm_percent is not None
     assert profile.notes == ("1 counter(s) are not known for this GPU: what they say is left out",)
+
+
+def test_sections_are_read_for_the_longest_kernel_in_runs_of_their_own(tmp_path: Path) -> None:
+    page = CASES / "source_documented.csv"
+    log = f"""
+echo "$options" | head -1 >> {tmp_path}/asked
+case "$options" in *"--page source"*) cp {page} {tmp_path}/output ;; esac"""
+    output = table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
+    wish = ProfileWish(("memory", "source"))
+    profile = profiled(tmp_path, runs_target(tmp_path, output, log), wish=wish)
+    (kernel,) = profile.kernels
+    assert (profile.sections, profile.notes) == (("memory", "source"), ())
+    assert kernel.counters["dram__bytes_read.sum"] == pytest.approx(174.0e6, rel=0.01)
+    assert [line.line for line in kernel.hot_lines] == [12, 14, 20]
+    first, second, third = (tmp_path / "asked").read_text().splitlines()
+    assert "--kernel-name" not in first and "dram__bytes_read" not in first
+    assert "dram__bytes_read.sum" in second and "--page source" in third
+    assert all("--kernel-name regex:^(mm|fill_kernel)$" in words for words in (second, third))
 
 
 def test_no_gpu_is_said(tmp_path: Path) -> None:
