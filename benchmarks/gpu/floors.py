@@ -1,53 +1,49 @@
-"""A modelled lower bound of a workload's latency: counts of the best known algorithm over what a machine sustains.
+"""The headroom table: latencies of sources that were judged, beside the modelled floors of their workloads.
 
-The counts are the task's (hidden/sol.py), which no agent sees. A floor is a model, of its own type, and never stands in
-for a measurement. Does not cover: what stays in the cache between calls, launches, and the reference's own algorithm.
+Ceilings are those that were measured on this machine (`d2k-agent ceilings --measure`), else as they ship, else of the
+data sheet; the column `ceiling` says which. Of no agent's concern: the floors are those of the best known algorithm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+from d2k_agent.app.ceilings import KnownCeilings
+from d2k_agent.app.surroundings import here
+from d2k_agent.catalog import Task, speed_of_light
+from d2k_agent.contract import Measurement
+from d2k_agent.contract.wire import from_data
+from d2k_agent.reports.headroom import HEADER, headroom, headroom_row
+from d2k_agent.reports.tables import table
+
+HEADROOM_HEADER = ("task", "source", *HEADER)
 
 
-@dataclass(frozen=True)
-class Ceilings:
-    """What a machine sustains: matrix products in TFLOP/s, memory in TB/s, and where the numbers come from."""
+def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A row of HEADROOM_HEADER for each measured workload of a verdict as data; `source` says what was judged.
 
-    device: str
-    product_tflops: float
-    memory_tbytes: float
-    source: str
-
-
-H200 = Ceilings(
-    "NVIDIA H200",
-    product_tflops=665.0,
-    memory_tbytes=4.8,
-    source=(
-        "665 TFLOP/s is what a 16-bit product sustained for a second at the card's power limit, measured; 4.8 TB/s is "
-        "from the data sheet"
-    ),
-)
-
-
-@dataclass(frozen=True)
-class ModelledFloor:
-    """Milliseconds that a call takes at least, by the model, and which ceiling says so."""
-
-    ms: float
-    bound: Literal["products", "memory"]
+    Empty where the task has no counts, nothing was measured, or nothing is known of the GPU.
+    """
+    sol, environment = speed_of_light(task), verdict["environment"]
+    ceilings = KnownCeilings(here()).best(environment["device_name"])
+    if sol is None or ceilings is None:
+        return []
+    params = {workload.label: workload.params for workload in task.workloads}
+    rows = []
+    for result in verdict["workloads"]:
+        if result["measurement"] is not None and result["label"] in params:
+            measured, baseline = (
+                None if result[name] is None else from_data(Measurement, result[name])
+                for name in ("measurement", "baseline")
+            )
+            assert measured is not None
+            counts, cache = sol.counts(params[result["label"]]), environment["details"].get("l2_bytes")
+            found = headroom(counts, result["label"], measured, baseline, ceilings, cache)
+            rows.append((task.slug, source, *headroom_row(found)))
+    return rows
 
 
-def modelled_floor(folder: Path, workload: Mapping[str, Any], ceilings: Ceilings) -> ModelledFloor | None:
-    """The floor of a workload of the task in `folder`, whose hidden/sol.py is executed; None where it has none."""
-    path = folder / "hidden" / "sol.py"
-    if not path.is_file():
-        return None
-    names: dict[str, Any] = {}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
-    products_ms = float(names["product_flops"](workload)) / ceilings.product_tflops / 1e9
-    memory_ms = float(names["compulsory_bytes"](workload)) / ceilings.memory_tbytes / 1e9
-    return ModelledFloor(products_ms, "products") if products_ms > memory_ms else ModelledFloor(memory_ms, "memory")
+def headroom_table(rows: list[tuple[str, ...]]) -> str:
+    """Rows of headroom_rows() as a table."""
+    return table(HEADROOM_HEADER, rows, (HEADER[1], HEADER[2], *HEADER[5:]))

@@ -28,7 +28,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.gpu.floors import H200, modelled_floor
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
 from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
@@ -196,14 +195,7 @@ def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     return lines
 
 
-def floor_ms(task: Task, label: str) -> float | None:
-    """The modelled floor of a workload on an H200."""
-    (workload,) = [workload for workload in task.workloads if workload.label == label]
-    floor = modelled_floor(task.folder, workload.params, H200)
-    return None if floor is None else float(f"{floor.ms:.4g}")
-
-
-def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def baselines(verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from.
 
     Exits where they come from different sessions: such latencies are not to be compared.
@@ -219,10 +211,7 @@ def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]
     }
     return {
         "workloads": {
-            label: {
-                **{f"{name}_ms": float(f"{values[label]:.6g}") for name, values in by_source.items()},
-                "modelled_floor_ms": floor_ms(task, label),
-            }
+            label: {f"{name}_ms": float(f"{values[label]:.6g}") for name, values in by_source.items()}
             for label in labels
         },
         "provenance": {
@@ -236,7 +225,6 @@ def baselines(task: Task, verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]
             "task_digest": environment["task_digest"],
             "evaluator_digest": environment["evaluator_digest"],
             "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},
-            "floor": f"modelled for {H200.device}: counts of hidden/sol.py; {H200.source}",
             "method": "benchmarks/gpu/tasks.py: one evaluator, one session; the expert A B B A with the baseline",
         },
     }
@@ -263,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             verdicts = latencies(session, task)
             print("\n".join(latency_lines(verdicts)), flush=True)
             if options.write:
-                text = json.dumps(baselines(task, verdicts), indent=2) + "\n"
+                text = json.dumps(baselines(verdicts), indent=2) + "\n"
                 (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
         if options.repeats:
             print("\n".join(spread_lines(spreads(session, task, options.repeats, wanted))))

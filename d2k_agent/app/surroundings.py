@@ -49,6 +49,12 @@ class Surroundings:
     config_home: Path
     python: str
 
+    @property
+    def cache_home(self) -> Path:
+        """The user's folder for what can be had again: measured, compiled."""
+        home = self.environ.get("HOME") or os.path.expanduser("~")
+        return Path(self.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache"))
+
     def settings_file(self) -> Path | None:
         """The settings file that holds here: this folder's, else the user's, else None."""
         for candidate in (self.folder / SETTINGS_FILE, self._users_file()):

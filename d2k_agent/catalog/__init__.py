@@ -18,6 +18,7 @@ from d2k_agent.catalog.resources import (
     tools_dir,
 )
 from d2k_agent.catalog.scaffold import new_task
+from d2k_agent.catalog.speed_of_light import Counts, SpeedOfLight, rotated_floor, speed_of_light
 from d2k_agent.catalog.staging import stage, staged_files
 from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
 from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
@@ -25,8 +26,10 @@ from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
 __all__ = [
     "LEVELS",
     "SHARED_FILES",
+    "Counts",
     "Finding",
     "SourceLatencies",
+    "SpeedOfLight",
     "Task",
     "Workload",
     "WrongKernel",
@@ -37,12 +40,14 @@ __all__ = [
     "list_tasks",
     "new_task",
     "parse_levels",
+    "rotated_floor",
     "sample_trace",
     "samples_dir",
     "schema_dir",
     "shipped_task",
     "slice_guidance",
     "source_latencies",
+    "speed_of_light",
     "stage",
     "staged_files",
     "tasks_dir",

@@ -13,23 +13,17 @@ from d2k_agent.errors import UsageError
 
 @dataclass(frozen=True)
 class SourceLatencies:
-    """Milliseconds a call on one workload, measured on `device`; `floor_ms` is modelled, None without a model."""
+    """Milliseconds a call on one workload, measured on `device`."""
 
     device: str
     reference_ms: float
     baseline_ms: float
     expert_ms: float
-    floor_ms: float | None
 
     @property
     def speedup(self) -> float:
         """The baseline's latency over the expert's."""
         return self.baseline_ms / self.expert_ms
-
-    @property
-    def over_floor(self) -> float | None:
-        """The expert's latency over the modelled floor."""
-        return None if self.floor_ms is None else self.expert_ms / self.floor_ms
 
 
 def source_latencies(folder: Path) -> dict[str, SourceLatencies]:
@@ -60,7 +54,6 @@ def source_latencies(folder: Path) -> dict[str, SourceLatencies]:
             latency_ms(label, "reference_ms"),
             latency_ms(label, "baseline_ms"),
             latency_ms(label, "expert_ms"),
-            None if item.get("modelled_floor_ms") is None else latency_ms(label, "modelled_floor_ms"),
         )
-        for label, item in workloads.items()
+        for label in workloads
     }

@@ -11,6 +11,7 @@ from contextlib import suppress
 from d2k_agent import __version__
 from d2k_agent.cli import (
     INTERRUPTED,
+    ceilings,
     cost,
     doctor,
     evaluate,
@@ -54,7 +55,7 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"d2k-agent {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for module in (solve, evaluate, score, export, tasks, models, runs, trace, report, cost, doctor, graph):
+    for module in (solve, evaluate, score, export, tasks, models, runs, trace, report, cost, ceilings, doctor, graph):
         module.add(commands)
     return parser
 

@@ -75,11 +75,16 @@ def add_evaluation_options(
     """
     parser.add_argument("--target", choices=TARGETS, help=target)
     parser.add_argument("--device", choices=DEVICES, help="where the candidate runs (default: auto)")
+    add_gpu(parser)
+    add_evaluator_options(parser)
+    add_unsafe(parser)
+
+
+def add_gpu(parser: Parser) -> None:
+    """Add --gpu: which GPU of the machine."""
     parser.add_argument(
         "--gpu", metavar="N", help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID"
     )
-    add_evaluator_options(parser)
-    add_unsafe(parser)
 
 
 MEANT_FOR = "GPU that the winner is meant for (default: the run's own --target, else b200)"

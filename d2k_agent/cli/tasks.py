@@ -19,12 +19,12 @@ def add(commands: Commands) -> None:
     """Add the group."""
     members = group(commands, "tasks", "list, show, begin, check and stage tasks", "d2k-agent tasks list")
     parser = command(members, "list", "list the tasks", "d2k-agent tasks list --json", run_list)
-    add_json(parser, "print a list of {slug, title, category, workloads, latencies}")
+    add_json(parser, "print a list of {slug, title, category, workloads, latencies, floors}")
     parser = command(
         members, "show", "show one task's description and workloads", "d2k-agent tasks show muon", run_show
     )
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
-    add_json(parser, "print one object: slug, title, category, workloads with their parameters, description")
+    add_json(parser, "print one object: slug, title, category, workloads with their parameters, floors, description")
     parser = command(members, "new", "begin a task of your own", "d2k-agent tasks new my_task", run_new)
     parser.add_argument("slug", metavar="SLUG", help="its name: lower case letters, digits and _")
     parser.add_argument("--out", metavar="FOLDER", help="a new folder (default: SLUG, here)")
@@ -56,12 +56,14 @@ def add_levels(parser: argparse.ArgumentParser) -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """Print the tasks, by slug."""
+    from d2k_agent.app.ceilings import KnownCeilings
+    from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import list_tasks, source_latencies
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.contract.wire import to_data
-    from d2k_agent.reports.task_text import tasks_text
+    from d2k_agent.reports.task_text import floors_data, tasks_text, workload_floors
 
-    tasks = list_tasks()
+    tasks, ceilings = list_tasks(), KnownCeilings(here()).best
     if arguments.json:
         print_json(
             [
@@ -71,21 +73,25 @@ def run_list(arguments: argparse.Namespace) -> int:
                     "category": task.category,
                     "workloads": [workload.label for workload in task.workloads],
                     "latencies": {label: to_data(item) for label, item in source_latencies(task.folder).items()},
+                    "floors": floors_data(workload_floors(task, ceilings)),
                 }
                 for task in tasks
             ]
         )
         return 0
-    print_text(tasks_text(tasks))
+    print_text(tasks_text(tasks, ceilings))
     return 0
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Print one task."""
+    from d2k_agent.app.ceilings import KnownCeilings
+    from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import find_task
     from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.reports.task_text import floors_data, floors_text, workload_floors
 
-    task = find_task(arguments.task)
+    task, ceilings = find_task(arguments.task), KnownCeilings(here()).best
     description = task.public_files()["task_description.md"].decode("utf-8")
     if arguments.json:
         print_json(
@@ -95,6 +101,7 @@ def run_show(arguments: argparse.Namespace) -> int:
                 "category": task.category,
                 "folder": str(task.folder),
                 "workloads": [{"label": item.label, **item.params} for item in task.workloads],
+                "floors": floors_data(workload_floors(task, ceilings)),
                 "description": description,
             }
         )
@@ -103,7 +110,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     for workload in task.workloads:
         shape = {name: value for name, value in workload.params.items() if isinstance(value, int | float | bool)}
         lines.append(f"  {workload.label}  " + "  ".join(f"{name}={value}" for name, value in shape.items()))
-    print_text("\n".join([*lines, "", description.rstrip()]))
+    print_text("\n".join([*lines, "", floors_text([task], ceilings), "", description.rstrip()]))
     return 0
 
 

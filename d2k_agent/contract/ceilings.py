@@ -16,6 +16,8 @@ Basis = Literal["measured", "data sheet"]
 Bound = Literal["products", "memory", "link", "launch"]
 PRODUCTS = ("fp16", "bf16", "fp8")
 """Classes of matrix products, by their operands. Accumulators are fp32 in each."""
+NOT_MEASURED = "problem"
+"""The one key of what the measuring program answers instead of ceilings: a sentence on why."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from d2k_agent.catalog import source_latencies
 from d2k_agent.errors import UsageError
 
 WHOLE = {
-    "workloads": {"large": {"reference_ms": 8.0, "baseline_ms": 6.0, "expert_ms": 2.0, "modelled_floor_ms": 1.6}},
+    "workloads": {"large": {"reference_ms": 8.0, "baseline_ms": 6.0, "expert_ms": 2.0}},
     "provenance": {"device": "NVIDIA H200"},
 }
 
@@ -22,16 +22,9 @@ def recorded(folder: Path, data: object) -> Path:
     return folder
 
 
-def test_latencies_come_with_their_ratios(tmp_path: Path) -> None:
+def test_latencies_come_with_their_ratio(tmp_path: Path) -> None:
     found = source_latencies(recorded(tmp_path, WHOLE))["large"]
-    assert (found.device, found.speedup, found.over_floor) == ("NVIDIA H200", 3.0, 1.25)
-
-
-def test_without_a_model_there_is_no_floor(tmp_path: Path) -> None:
-    measured = {name: value for name, value in WHOLE["workloads"]["large"].items() if name != "modelled_floor_ms"}
-    found = source_latencies(recorded(tmp_path, {**WHOLE, "workloads": {"large": measured}}))["large"]
-    assert found.floor_ms is None
-    assert found.over_floor is None
+    assert (found.device, found.speedup) == ("NVIDIA H200", 3.0)
 
 
 def test_where_nothing_was_measured_there_is_nothing(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ COMMANDS = [
     "models check",
     "report",
     "cost",
+    "ceilings",
     "doctor",
     "graph",
 ]

@@ -1,0 +1,111 @@
+"""Ceilings of GPUs as this machine knows them: what was measured here, what ships, what a data sheet says.
+
+Covers: the user's cache of measurements, and the measurement itself, which is a process of the evaluator's.
+Does not cover: how is measured (evaluator/ceilings).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import Settings
+from d2k_agent.contract.ceilings import NOT_MEASURED, Ceilings
+from d2k_agent.contract.data_sheets import DATA_SHEETS, ceilings_of, data_sheet, shipped_measurement
+from d2k_agent.contract.gpu import all_hidden, gpu_variables
+from d2k_agent.contract.wire import WireError, from_data, to_data
+from d2k_agent.errors import MachineError, UsageError
+from d2k_agent.isolation import gpu_devices
+from d2k_agent.reports.ceilings_text import KnownGpu
+
+_START = "import sys; sys.path.insert(0, sys.argv[1]); from d2k_agent.evaluator.ceilings import main; main()"
+
+
+@dataclass(frozen=True)
+class KnownCeilings:
+    """Ceilings by the name that a driver gives a GPU; measurements of this machine go before all others."""
+
+    around: Surroundings
+
+    def measured(self, name: str) -> Ceilings | None:
+        """What was measured here on a GPU of that name. Raises UsageError where the file is damaged."""
+        path = self.path(name)
+        return self._read(path) if path.is_file() else None
+
+    def _read(self, path: Path) -> Ceilings:
+        try:
+            return from_data(Ceilings, json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as problem:
+            told = str(problem) if isinstance(problem, WireError) else "it cannot be read as JSON"
+            again = "`d2k-agent ceilings --measure`"
+            raise UsageError(f"{path} holds no ceilings ({told:.200}): remove it, or measure again: {again}") from None
+
+    def best(self, name: str) -> Ceilings | None:
+        """The best that is known, value by value; None for a GPU of which nothing is."""
+        return ceilings_of(name, self.measured(name))
+
+    def names(self) -> list[str]:
+        """GPUs that were measured here and have no data sheet. Raises UsageError as `measured` does."""
+        found = [self._read(path) for path in sorted(self._folder.glob("*.json"))]
+        return [item.device_name for item in found if data_sheet(item.device_name) is None]
+
+    def path(self, name: str) -> Path:
+        """Where measurements on a GPU of that name are kept."""
+        return self._folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
+
+    @property
+    def _folder(self) -> Path:
+        return self.around.cache_home / "d2k-agent" / "ceilings"
+
+    def keep(self, ceilings: Ceilings) -> Path:
+        """Write them down, and return where."""
+        path = self.path(ceilings.device_name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps(to_data(ceilings), indent=1) + "\n", encoding="utf-8")
+        fresh.replace(path)
+        return path
+
+
+def known_gpus(known: KnownCeilings, name: str | None = None) -> list[KnownGpu]:
+    """What is known of the GPU of that name; None: of each that has a data sheet or was measured here.
+
+    What ships is told where this machine measured nothing.
+    """
+    found = []
+    for each in [name] if name is not None else [*(item.device_name for item in DATA_SHEETS), *known.names()]:
+        here, shipped = known.measured(each), shipped_measurement(each)
+        found.append(KnownGpu(each, here or shipped, here is not None, data_sheet(each)))
+    return found
+
+
+def measure(around: Surroundings, command_line: Settings) -> Ceilings:
+    """Measure the GPU that is here, or the one that `--gpu` names. What is being measured is said on stderr.
+
+    Raises UsageError where there is no such GPU, MachineError where measuring ends early.
+    """
+    settings = around.settings(command_line)
+    environment = around.evaluator_environment()
+    if not gpu_devices() or (settings.gpu is None and all_hidden(environment)):
+        raise UsageError(
+            "there is no NVIDIA GPU here to measure: run this on the machine that has one, or leave --measure out "
+            "to see what is known without"
+        )
+    try:
+        environment |= gpu_variables(settings.gpu, environment)
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    command = [settings.evaluator_python or around.python, "-c", _START, str(Path(__file__).parents[2])]
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=environment)
+        answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
+    except (OSError, ValueError):
+        raise MachineError("measuring ended early; run `d2k-agent doctor` to see what is missing, then again") from None
+    if NOT_MEASURED in answer:
+        raise UsageError(str(answer[NOT_MEASURED]))
+    return from_data(Ceilings, answer)

@@ -1,0 +1,73 @@
+"""Ceilings as a machine knows them: kept, read again, refused when damaged; and what is said where there is no GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from d2k_agent.app.ceilings import KnownCeilings, known_gpus
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
+from d2k_agent.contract.data_sheets import MEASURED
+from d2k_agent.errors import UsageError
+from d2k_agent.reports.ceilings_text import KnownGpu, ceilings_data, ceilings_text
+
+HERE = Provenance("measured", "copies of 4.3 GB", machine="Linux", driver="1.2", torch="2.11", date="2026-11-30")
+MINE = Ceilings("NVIDIA H200", copy_gb_s=Ceiling(4444.0, HERE), launch_us=Ceiling(1.1, HERE))
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> KnownCeilings:
+    return KnownCeilings(Surroundings(tmp_path, {"XDG_CACHE_HOME": str(tmp_path / "cache")}, tmp_path, "python3"))
+
+
+def test_what_was_measured_here_is_kept_and_goes_first(known: KnownCeilings, tmp_path: Path) -> None:
+    assert known.measured("NVIDIA H200") is None
+    path = known.keep(MINE)
+    assert path == tmp_path / "cache" / "d2k-agent" / "ceilings" / "nvidia-h200.json"
+    assert list(path.parent.iterdir()) == [path]
+    assert known.measured("NVIDIA H200") == MINE
+    best = known.best("NVIDIA H200")
+    assert best is not None and best.copy_gb_s == MINE.copy_gb_s and best.fp16_tflops == MEASURED[0].fp16_tflops
+    assert known.best("NVIDIA B200") is not None and known.best("GeForce") is None
+
+
+def test_without_the_variable_it_is_below_home(tmp_path: Path) -> None:
+    around = Surroundings(tmp_path, {"HOME": str(tmp_path)}, tmp_path, "python3")
+    assert KnownCeilings(around).path("NVIDIA H200").is_relative_to(tmp_path / ".cache")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"device_name": 3}', '{"device_name": "NVIDIA H200", "speed": 1}'])
+def test_a_damaged_file_is_named(known: KnownCeilings, text: str) -> None:
+    known.keep(MINE).write_text(text)
+    with pytest.raises(UsageError, match=r"nvidia-h200\.json holds no ceilings .*remove it, or measure again"):
+        known.best("NVIDIA H200")
+
+
+def test_a_gpu_without_data_sheet_is_known_once_it_was_measured(known: KnownCeilings) -> None:
+    known.keep(dataclasses.replace(MINE, device_name="GeForce"))
+    assert [gpu.name for gpu in known_gpus(known)][-1] == "GeForce"
+    (gpu,) = known_gpus(known, "GeForce")
+    assert gpu.measured_here and gpu.data_sheet is None
+    assert "unknown" in ceilings_text([gpu])
+
+
+def test_measured_values_stand_beside_the_data_sheet_each_with_its_source() -> None:
+    sheet = Ceilings("NVIDIA H200", copy_gb_s=Ceiling(4000.0, Provenance("data sheet", "a page")))
+    text = ceilings_text([KnownGpu("NVIDIA H200", MINE, measured_here=True, data_sheet=sheet)])
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("copy, GB/s")]
+    assert row[-4:] == ["4444", "-", "4000", "111%"]
+    assert "Measured copy is 1.11 times the data sheet" in text
+    assert "copy, launch: copies of 4.3 GB, 2026-11-30, driver 1.2, torch 2.11" in text
+    assert "copy: a page" in text
+
+
+def test_scripts_get_all_of_it(known: KnownCeilings) -> None:
+    known.keep(MINE)
+    gpus = {gpu["device_name"]: gpu for gpu in ceilings_data(known_gpus(known))}
+    assert gpus["NVIDIA H200"]["measured_here"] is True
+    assert gpus["NVIDIA H200"]["measured"]["copy_gb_s"]["provenance"]["date"] == "2026-11-30"
+    assert gpus["NVIDIA B200"]["measured"] is None
+    assert gpus["NVIDIA B200"]["data_sheet"]["fp8_tflops"]["value"] == 4500

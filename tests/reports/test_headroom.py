@@ -1,0 +1,80 @@
+"""Headroom over modelled floors, the SOL score, and where there is none: against values reckoned by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.gpu.floors import headroom_rows, headroom_table
+from d2k_agent.catalog import Counts, find_task
+from d2k_agent.contract import Measurement
+from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance, Work
+from d2k_agent.contract.wire import to_data
+from d2k_agent.reports.headroom import headroom, headroom_line, headroom_row, headroom_text
+
+MEASURED, PRINTED = Provenance("measured", "here"), Provenance("data sheet", "a page")
+GPU = Ceilings("a GPU", copy_gb_s=Ceiling(1000.0, PRINTED), fp16_tflops=Ceiling(500.0, MEASURED), l2_bytes=50_000_000)
+COUNTS = Counts(reference=Work({"fp16": 5e12}, 1e8), best=Work({"fp16": 2e12}, 1e8))
+"""Floors of 10 and 4 ms."""
+
+
+def timed(mean_ms: float, policy: str = "events_batch", sets: int = 40) -> Measurement:
+    return Measurement(mean_ms, 100, 2, mean_ms, policy, sets=sets)
+
+
+def test_latencies_stand_over_the_best_known_floor_and_the_score_over_the_references() -> None:
+    found = headroom(COUNTS, "large", timed(12.0), timed(18.0), GPU)
+    assert found.floors.best is not None and found.floors.best.ms == pytest.approx(4.0)
+    assert found.floors.reference is not None and found.floors.reference.ms == pytest.approx(10.0)
+    assert found.times == pytest.approx(3.0)
+    # 18 - 10 over 12 + 18 - 20.
+    assert found.sol_score == pytest.approx(0.8) and not found.no_score
+    assert headroom_row(found) == ("large", "12 ms", "4 ms", "products", "measured", "3", "10 ms", "0.8")
+    assert headroom_line([found]) == "3 on large times the modelled floor (measured ceilings)"
+
+
+@pytest.mark.parametrize(
+    ("measured", "baseline", "gpu", "why"),
+    [
+        (timed(12), None, GPU, "no baseline was measured"),
+        (timed(12), timed(18, "graph_rotating"), GPU, "another policy"),
+        (timed(12), timed(9.9), GPU, "the baseline is not above the reference's floor"),
+        (timed(9.9), timed(18), GPU, "the kernel is below the reference's floor"),
+        (timed(12), timed(18), Ceilings("a GPU"), "nothing that is known bounds the reference"),
+        (timed(12), timed(18), Ceilings("a GPU", launch_us=Ceiling(2.0, MEASURED)).over(GPU), ""),
+        (timed(12), timed(18), Ceilings("a GPU", launch_us=Ceiling(11e3, MEASURED)).over(GPU), "bound by one launch"),
+    ],
+)
+def test_where_a_condition_fails_there_is_no_score_and_it_is_said(
+    measured: Measurement, baseline: Measurement | None, gpu: Ceilings, why: str
+) -> None:
+    found = headroom(COUNTS, "large", measured, baseline, gpu)
+    assert (found.sol_score is None) == bool(why)
+    assert why in found.no_score
+    assert (f"No SOL score for large: {found.no_score}." in headroom_text([found])) == bool(why)
+
+
+def test_at_the_references_floor_the_score_is_one_and_at_the_baseline_a_half() -> None:
+    assert headroom(COUNTS, "large", timed(10), timed(18), GPU).sol_score == 1
+    assert headroom(COUNTS, "large", timed(18), timed(18), GPU).sol_score == 0.5
+
+
+def test_what_stays_in_the_cache_is_subtracted_as_the_measurement_rotated() -> None:
+    moved = Counts(Work(memory_bytes=3e6), Work(memory_bytes=3e6))
+    found = headroom(moved, "small", timed(0.01, sets=50), None, GPU)
+    assert found.floors.best is not None and found.floors.best.ms == pytest.approx(0.002)
+    all_stay = headroom(moved, "small", timed(0.01, sets=10), None, GPU)
+    assert all_stay.floors.best is None and all_stay.times is None
+    assert headroom_line([all_stay]) is None
+    assert headroom_row(all_stay)[2] == "unknown"
+
+
+def test_the_table_of_a_gpu_comes_from_verdicts_as_data() -> None:
+    task = find_task("muon")
+    label = task.workloads[0].label
+    result = {"label": label, "measurement": to_data(timed(24.8)), "baseline": to_data(timed(90.0))}
+    smoke = {"label": "smoke", "measurement": None, "baseline": None}
+    environment = {"device_name": "NVIDIA H200", "details": {"l2_bytes": 60 << 20}}
+    (row,) = headroom_rows(task, "expert", {"environment": environment, "workloads": [result, smoke]})
+    assert row[:3] == ("muon", "expert", label)
+    assert label in headroom_table([row])
+    assert headroom_rows(task, "expert", {"environment": {"device_name": "CPU"}, "workloads": [result]}) == []

@@ -1,0 +1,78 @@
+"""The counts in hidden/sol.py against values reckoned by hand, and against what PyTorch counts in a reference."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from typing import Any
+
+import pytest
+
+from d2k_agent.catalog import Task, find_task, list_tasks, speed_of_light
+
+torch = pytest.importorskip("torch")
+flop_counter = pytest.importorskip("torch.utils.flop_counter")
+
+TASKS = [task for task in list_tasks() if speed_of_light(task) is not None]
+COUNTED = {"muon", "moe_grouped_topk", "fused_linear_ce"}
+
+
+def counts(task: Task, workload: dict[str, Any]) -> Any:
+    sol = speed_of_light(task)
+    assert sol is not None
+    return sol.counts(workload)
+
+
+def test_the_tasks_that_ship_have_counts() -> None:
+    assert {task.slug for task in TASKS} >= COUNTED
+
+
+def test_muon_by_hand() -> None:
+    found = counts(find_task("muon"), {"batch_size": 1, "M": 2, "N": 3})
+    # A step: X Xt is 2 x 2 x 3 products, its square 2 x 2 x 2, the last product 2 x 2 x 3; five steps, two operations.
+    assert found.reference.product_flops == {"fp16": 5 * 2 * (12 + 8 + 12)}
+    # Half of two Gram matrices, two products with X, half of 14 squares.
+    assert found.best.product_flops == {"fp16": 12 * 2 + 2 * 24 + 14 * 8}
+    assert found.reference.memory_bytes == found.best.memory_bytes == 2 * 6 * 2
+
+
+def test_fused_linear_ce_by_hand() -> None:
+    found = counts(find_task("fused_linear_ce"), {"N": 34, "H": 5, "V": 7})
+    product = 2 * 34 * 5 * 7
+    assert found.reference.product_flops == {"bf16": 3 * product}
+    # Of 34 tokens the 17th and the 34th are ignored.
+    assert found.best.product_flops == {"bf16": product + 2 * 2 * 32 * 5 * 7}
+    # x, w, targets, the sum; then the sum again, dx, lse, loss.
+    assert found.best.memory_bytes == 2 * 34 * 5 + 2 * 35 + 4 * 34 + 4 * 35 + 4 * 35 + 2 * 34 * 5 + 4 * 34 + 4
+
+
+def test_moe_grouped_topk_by_hand() -> None:
+    found = counts(find_task("moe_grouped_topk"), {"tokens": 10, "experts": 6, "topk": 2, "num_valid": 7})
+    beside = 4 * 6 + 4 + 2 * 4 * 20 + 2 * 4 * 6
+    assert found.reference.memory_bytes == 4 * 60 + beside
+    assert found.best.memory_bytes == 4 * 42 + beside
+    assert found.reference.flops == found.best.flops == 0
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.slug)
+def test_the_reference_does_what_is_counted(task: Task) -> None:
+    hidden = json.loads((task.folder / "hidden" / "workloads.json").read_text())
+    changed = [item["argument"] for item in hidden["mutated_inputs"]]
+    run = runpy.run_path(str(task.folder / "reference.py"))["run"]
+    names = run.__code__.co_varnames
+    get_inputs = runpy.run_path(str(task.folder / "get_inputs.py"))["get_inputs"]
+    for workload in hidden["smoke"]:
+        arguments = get_inputs({**workload, "device": "cpu", "seed": 1})
+        with flop_counter.FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: _addmm}) as counter:
+            returned = run(*arguments)
+        outputs = returned if isinstance(returned, tuple) else (returned,)
+        tensors = [value for value in (*arguments, *outputs) if isinstance(value, torch.Tensor)]
+        again = [arguments[names.index(name)] for name in changed]
+        found = counts(task, workload)
+        assert found.reference.flops == counter.get_total_flops()
+        assert found.reference.memory_bytes == sum(tensor.nbytes for tensor in (*tensors, *again))
+
+
+def _addmm(_: Any, left: Any, right: Any, **__: Any) -> int:
+    """Operations of the product in place, which PyTorch's counter leaves out."""
+    return int(2 * left[0] * left[1] * right[1])
