@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from d2k_agent.app.modelling import REPLAY, SCRIPTED, quirks_for
+from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file, quirks_for, refuse_early
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -32,7 +32,8 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
     options = config.model_options
     if options.max_tokens is None:
         options = dataclasses.replace(options, max_tokens=MOST_TOKENS)
-    from d2k_agent.models import PriceFile
+    refuse_early(around, config, settings)
+    notice(f"checking {name}: loading LiteLLM, which takes some seconds")
     from d2k_agent.models.checking import check
     from d2k_agent.models.litellm_client import LiteLLMModel, context_tokens, find_price
     from d2k_agent.models.retry import RetryPolicy
@@ -40,8 +41,7 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
 
     quirks = quirks_for(around, settings, name)
     assert quirks is not None  # only written replies have none
-    file = settings.price_file and PriceFile(around.folder / settings.price_file, settings.price_file)
-    price, keys = find_price(name, options, file or None), around.provider_keys()
+    price, keys = find_price(name, options, price_file(around, settings)), around.provider_keys()
 
     def make(wanted: Quirks, watch: Callable[[Mapping[str, Any]], None]) -> Model:
         # Somebody waits for the answer: a run is more patient.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.modelling import REPLAY, SCRIPTED
+from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import MachineError, UsageError
@@ -17,23 +17,25 @@ if TYPE_CHECKING:
     from d2k_agent.reports.cost_text import RunCost
 
 
-def costs_of_runs(around: Surroundings, names: Sequence[str], command_line: Settings) -> list[RunCost]:
+def costs_of_runs(
+    around: Surroundings, names: Sequence[str], command_line: Settings, notice: Callable[[str], None]
+) -> list[RunCost]:
     """Each run priced anew from its recorded tokens: by the price file that the command line names, else by its own.
 
-    A run that recorded no prices is priced by the lists that ship. Raises UsageError for a run that is not there, is
-    named twice or cannot be read, and for a price file that is wrong or has no row for a run's model.
+    A run that recorded no prices is priced by the lists that ship. `notice` is given a line before a wait. Raises
+    UsageError for a run that is not there, is named twice or cannot be read, and for a price file that is wrong or has
+    no row for a run's model.
     """
-    from d2k_agent.models import PriceFile
     from d2k_agent.records import cache_record, cost_at, recorded_cost
     from d2k_agent.reports.cost_text import RunCost
 
     settings = around.settings(command_line)
-    file = None if settings.price_file is None else PriceFile(around.folder / settings.price_file, settings.price_file)
+    file = price_file(around, settings)
     found = []
     for run in _runs(around, settings, names):
         trace = _read(run)
         record, events = trace.run, trace.events
-        new = _new_price(record, file)
+        new = _new_price(record, file, notice)
         found.append(
             RunCost(
                 run=run.path.name,
@@ -67,7 +69,7 @@ def _read(run: RunFolder) -> Trace:
         raise UsageError(str(error)) from error
 
 
-def _new_price(record: RunRecord, file: PriceFile | None) -> PriceRow | None:
+def _new_price(record: RunRecord, file: PriceFile | None, notice: Callable[[str], None]) -> PriceRow | None:
     """The prices to compare the recorded ones with; None where those that were recorded stand alone."""
     from d2k_agent.models import ModelNames
 
@@ -78,5 +80,8 @@ def _new_price(record: RunRecord, file: PriceFile | None) -> PriceRow | None:
     if record.price is not None or config.model.startswith((SCRIPTED, REPLAY)):
         return None
     from d2k_agent.models.litellm_client import find_price
+    from d2k_agent.models.litellm_data import known_names
 
+    if known_names(config.model) is None and not config.model_options.api_base:
+        notice(f"loading LiteLLM, which takes some seconds, for the prices of {config.model}")
     return find_price(config.model, config.model_options)

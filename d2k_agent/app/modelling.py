@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Thread
 
-    from d2k_agent.models import Model, PriceRow, Quirks, Usage
+    from d2k_agent.models import Model, ModelNames, PriceFile, PriceRow, Quirks, QuirksFile, Usage
     from d2k_agent.records import Trace
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
+PROXY = "USE_LITELLM_PROXY"
+"""A variable that makes LiteLLM ask a server of its own for every model: neither names nor keys are the provider's."""
 MODEL_OPTIONS = (
     "api_base",
     "temperature",
@@ -145,6 +147,39 @@ def _nothing_to_ask(around: Surroundings, slug: str) -> str:
     )
 
 
+def refuse_early(around: Surroundings, config: RunConfig, settings: Settings | None = None) -> None:
+    """Raise UsageError for what is wrong with a model, as far as that shows without the providers' library.
+
+    That takes seconds to load, and finds the rest. `settings` are those of a new run, which name files of prices and of
+    models; a run that was begun before has recorded its rows.
+    """
+    if config.model.startswith((SCRIPTED, REPLAY)):
+        return
+    from d2k_agent.models.litellm_data import is_no_model, known_names, no_provider
+
+    prices = None
+    if settings is not None:
+        _models_file(around, settings)
+        prices = price_file(around, settings)
+    names = known_names(config.model)
+    if not around.environ.get(PROXY):
+        if is_no_model(config.model):
+            raise no_provider(config.model)
+        _require_key(around, config, names)
+    priced_here = names is not None or (prices is None and config.model_options.api_base)
+    if settings is not None and priced_here:
+        price_of(around, settings, config)
+
+
+def _require_key(around: Surroundings, config: RunConfig, names: ModelNames | None) -> None:
+    """Raise UsageError where the provider is known to want a key, and none is in the environment."""
+    from d2k_agent.models.keys import no_key, variables_of_key
+
+    variables = variables_of_key(None if names is None else names.provider)
+    if variables and not config.model_options.api_base and not set(variables) & around.provider_keys().keys():
+        raise no_key(config.model, " or ".join(variables))
+
+
 def load_library(config: RunConfig) -> Thread | None:
     """Begin to load the providers' library, which takes seconds; None where the model needs none.
 
@@ -166,19 +201,22 @@ def quirks_for(around: Surroundings, settings: Settings, name: str) -> Quirks | 
 
     Raises UsageError for a file that is wrong, such as one that holds a key, and for a name that is no model's.
     """
-    from d2k_agent.models import QuirksFile
-
     if name.startswith((SCRIPTED, REPLAY)):
         return None
+    from d2k_agent.models.litellm_client import quirks_of
+
+    return quirks_of(name, _models_file(around, settings))
+
+
+def _models_file(around: Surroundings, settings: Settings) -> QuirksFile | None:
+    """The table that the command names, else the user's own, None where there is neither."""
+    from d2k_agent.models import QuirksFile
     from d2k_agent.models.faults import Mask
 
     own, mask = around.models_file(), Mask(around.provider_keys())
-    file = None if own is None else QuirksFile(own, str(own), mask)
     if settings.models_file is not None:
-        file = QuirksFile(around.folder / settings.models_file, settings.models_file, mask)
-    from d2k_agent.models.litellm_client import quirks_of
-
-    return quirks_of(name, file)
+        return QuirksFile(around.folder / settings.models_file, settings.models_file, mask)
+    return None if own is None else QuirksFile(own, str(own), mask)
 
 
 def note_on_quirks(quirks: Quirks | None) -> str | None:
@@ -195,21 +233,25 @@ def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> Pri
     None where no price is known, and for replies that are written down. Raises UsageError for a file that is wrong, or
     has no row for the model, for a name that is no model's, and where a limit in dollars would be blind.
     """
-    from d2k_agent.models import PriceFile
-
     if config.model.startswith((SCRIPTED, REPLAY)):
         return None
-    named = settings.price_file
-    file = None if named is None else PriceFile(around.folder / named, named)
     from d2k_agent.models.litellm_client import find_price
 
-    price = find_price(config.model, config.model_options, file)
+    price = find_price(config.model, config.model_options, price_file(around, settings))
     if price is None and config.budget_usd is not None:
         raise UsageError(
             f"no price is known for {config.model}, so --budget-usd could not be kept; give one with --price-file, or "
             "leave the limit out"
         )
     return price
+
+
+def price_file(around: Surroundings, settings: Settings) -> PriceFile | None:
+    """The price file that the command names, None where it names none. Raises UsageError for one that is wrong."""
+    from d2k_agent.models import PriceFile
+
+    named = settings.price_file
+    return None if named is None else PriceFile(around.folder / named, named)
 
 
 def note_on_price(config: RunConfig, price: PriceRow | None) -> str | None:

@@ -32,6 +32,7 @@ from d2k_agent.app.modelling import (
     open_model,
     price_of,
     quirks_for,
+    refuse_early,
     refuse_unused,
     worded_as_recorded,
 )
@@ -42,6 +43,7 @@ from d2k_agent.app.recorded import (
     require_same_task,
     task_of,
 )
+from d2k_agent.app.stopping import note_on_policy, stopping_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
@@ -72,6 +74,7 @@ def solve(
     model = choose_model(around, settings, task.slug)
     refuse_unused(command_line, model)
     config = settings.resolve(_task_reference(task), model.name, chosen)
+    stopping_of(around, config, task)  # what is no policy is refused before anything is written
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 
 
@@ -97,6 +100,7 @@ def replay(
         budget_tokens={},
         budget_wall_s=None,
         budget_working_s=None,
+        stop_policy=None,
         target=settings.target or was.target,
         device=settings.device or was.device,
         # The recording's are those of the machine that made it.
@@ -139,8 +143,9 @@ def resume(
     require_same_server(config, settings)
     require_same_sandbox(config, settings)
     _require_its_gpu(around, trace.run)
+    refuse_early(around, config)
     watcher.begin(f"resuming {name}")
-    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    isolation = _isolation_while_loading(config, watcher)
     _require_same_isolation(trace.run, isolation)
     kept = kept_model(config, run.path)
     gaps_s = request_gaps_s(trace.events)
@@ -182,6 +187,17 @@ def _probe() -> Isolation:
     from d2k_agent.sandbox import probe
 
     return probe()
+
+
+def _isolation_while_loading(config: RunConfig, watcher: Watcher) -> Isolation:
+    """The isolation that this machine offers, see require_isolation(); the providers' library is loaded meanwhile."""
+    loading = load_library(config)
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    if loading is not None:
+        watcher.step("loading LiteLLM")
+        loading.join()
+        watcher.step("")
+    return isolation
 
 
 def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
@@ -237,16 +253,15 @@ def _start(
     require_gpu(around, config)
     files = staged_files(task, config.levels)
     path = _new_folder(around, settings, task, config)
+    refuse_early(around, config, settings)
     watcher.begin(what)  # from here on it takes seconds
-    loading = load_library(config)
-    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
-    if loading is not None:
-        loading.join()
+    isolation = _isolation_while_loading(config, watcher)
     from d2k_agent.records import RunFolder, RunRecord
 
     config = worded_as_recorded(config)
     price, quirks = price_of(around, settings, config), quirks_for(around, settings, config.model)
-    for note in (*notes_on(chosen, config, task.slug), note_on_price(config, price), note_on_quirks(quirks)):
+    notes = (note_on_price(config, price), note_on_quirks(quirks), note_on_policy(config, task, price))
+    for note in (*notes_on(chosen, config, task.slug), *notes):
         if note is not None:
             watcher.note(note)
     model = open_model(around, config, chosen, price, quirks, watcher.note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.parsing import add_json, add_price_file, command
@@ -36,7 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     from d2k_agent.cli.options import settings_of
     from d2k_agent.reports.cost_text import cost_data, cost_text
 
-    found = costs_of_runs(here(), arguments.run_names, settings_of(arguments))
+    def notice(line: str) -> None:
+        print_text(line, sys.stderr)
+
+    found = costs_of_runs(here(), arguments.run_names, settings_of(arguments), notice)
     if arguments.json:
         print_json(cost_data(found))
     else:

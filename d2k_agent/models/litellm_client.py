@@ -1,4 +1,4 @@
-"""Any provider's model by its LiteLLM name. The only file that names litellm, which is loaded with the first model.
+"""Any provider's model by its LiteLLM name. The only file that imports litellm, which is loaded with the first model.
 
 Covers: one request, its translation to a ModelReply, the check of name and key before any request, which prices and
 quirks hold. Does not cover: price lists, or what a quirk means in detail (quirks, json_actions, streaming). litellm
@@ -24,10 +24,11 @@ from functools import cache
 from typing import Any
 
 from d2k_agent.config import ModelOptions
-from d2k_agent.errors import UsageError
 from d2k_agent.models import json_actions
 from d2k_agent.models.caching import CachePlanner, rules_of
 from d2k_agent.models.faults import Judge, Mask
+from d2k_agent.models.keys import no_key
+from d2k_agent.models.litellm_data import cost_map, known_names, no_provider
 from d2k_agent.models.parameters import not_as_wished, parameters_of
 from d2k_agent.models.price_lists import ModelNames, PriceFile, map_row, snapshot_row
 from d2k_agent.models.prices import PriceRow, cost_usd
@@ -170,7 +171,7 @@ class LiteLLMModel:
         still = self._missing(api_key=key) if key else missing
         if still and not self._options.api_base:
             wanted = names if any_of == still else ", ".join(still)
-            raise UsageError(f"no key for {self.name}: set {wanted}, then run the command again")
+            raise no_key(self.name, wanted)
         return key, names
 
     def _missing(self, **given: str | None) -> list[str]:
@@ -246,16 +247,17 @@ class LiteLLMModel:
 def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) -> PriceRow | None:
     """The prices that hold for a model: those of `file`, else of a snapshot that ships, else of litellm's table.
 
-    None where none is known; a server that `options` name has the prices of a file or none. Raises UsageError when
-    the name is no model's, or when `file` has no row for it.
+    None where none is known; a server that `options` name has the prices of a file or none. Loads litellm only where
+    nothing else knows the name. Raises UsageError when it is no model's, or when `file` has no row for it.
     """
-    litellm = load()
-    names = _names_of(litellm, name)
+    if file is None and options.api_base:
+        return None
+    names = known_names(name) or _names_of(load(), name)
     if file is not None:
         return file.row(names)
-    if options.api_base:
-        return None
-    return snapshot_row(names) or map_row(litellm.model_cost, names, _map_version())
+    # Its own list where it is loaded, since models can be registered with it; else the file that this list is made of.
+    listed = None if load.cache_info().currsize else cost_map()
+    return snapshot_row(names) or map_row(listed or load().model_cost, names, _map_version())
 
 
 @cache
@@ -265,7 +267,7 @@ def _map_version() -> str:
 
 def quirks_of(name: str, users: QuirksFile | None = None) -> Quirks:
     """What the tables say of a model. Raises UsageError when the name is no model's."""
-    return find_quirks(_names_of(load(), name), users)
+    return find_quirks(known_names(name) or _names_of(load(), name), users)
 
 
 def context_tokens(name: str, options: ModelOptions, quirks: Quirks) -> int | None:
@@ -287,10 +289,7 @@ def _names_of(litellm: Any, name: str) -> ModelNames:
     try:
         bare, provider, *_ = litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
-        raise UsageError(
-            f"no provider is known for the model {name!r}; give PROVIDER/NAME, for example anthropic/claude-..., "
-            "or openai/NAME with --api-base for a server of your own"
-        ) from None
+        raise no_provider(name) from None
     return ModelNames(name, str(provider), str(bare))
 
 

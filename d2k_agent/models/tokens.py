@@ -6,15 +6,14 @@ that litellm's package holds: the tokenizer's own library would fetch it from th
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from d2k_agent.errors import MachineError
+from d2k_agent.models.litellm_data import package_folder
 
 ENCODING = "o200k_base"
 _FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
@@ -32,9 +31,8 @@ def count_message(message: dict[str, Any]) -> int:
 
 @cache
 def _encode() -> Callable[[str], Sequence[int]]:
-    found = importlib.util.find_spec("litellm")
-    folders = [Path(folder) for folder in (found.submodule_search_locations or ())] if found else []
-    tokenizers = next((folder / "litellm_core_utils" / "tokenizers" for folder in folders), None)
+    folder = package_folder()
+    tokenizers = None if folder is None else folder / "litellm_core_utils" / "tokenizers"
     if tokenizers is None or not tokenizers.is_dir():
         raise MachineError("litellm's copy of the token encodings is not there; run `make env` to install litellm anew")
     # Set for the whole process, as litellm itself does when it is imported.

@@ -1,0 +1,102 @@
+"""What is read from LiteLLM's files is what LiteLLM itself says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from d2k_agent.app.costing import costs_of_runs
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import RunConfig, Settings
+from d2k_agent.models.keys import variables_of_key
+from d2k_agent.models.litellm_client import load
+from d2k_agent.models.litellm_data import cost_map, is_no_model, known_names
+from d2k_agent.records import RunFolder, RunRecord
+
+ASKS_ITS_SERVER = ("github_copilot/", "chatgpt/")
+EVERY = 16
+"""One name of so many: all of them take seconds."""
+
+
+@pytest.fixture(scope="module")
+def litellm() -> Any:
+    return load()
+
+
+def names(litellm: Any) -> Iterator[str]:
+    """Names with and without their provider, from every list that LiteLLM has."""
+    lists = [value for name, value in vars(litellm).items() if name.endswith("_models")]
+    found = set(litellm.model_cost).union(*(value for value in lists if isinstance(value, list | set)))
+    found |= {name.partition("/")[2] for name in found} - {""}
+    yield from sorted(name for name in found if not name.startswith(ASKS_ITS_SERVER))[::EVERY]
+
+
+def test_a_name_is_placed_as_litellm_places_it_and_refused_only_where_litellm_refuses(litellm: Any) -> None:
+    placed, refused = 0, 0
+    for name in (
+        *names(litellm),
+        "openai/new",
+        "zai/new",
+        "claude-newfamily-9",
+        "gpt-7",
+        "my-model",
+        "foo/bar",
+        "a/b:c",
+    ):
+        try:
+            bare, provider, *_ = litellm.get_llm_provider(name)
+        except litellm.exceptions.BadRequestError:
+            bare, provider = None, None
+        known = known_names(name)
+        assert known is None or (known.bare, known.provider) == (bare, provider), name
+        assert provider is None or not is_no_model(name), name
+        placed, refused = placed + (known is not None), refused + is_no_model(name)
+    assert placed > 200 and refused > 100
+
+
+@pytest.mark.parametrize("name", ["gpt-7", "my-model", "foo/bar", "claude"])
+def test_what_users_forget_is_seen_without_litellm(name: str) -> None:
+    assert is_no_model(name) and known_names(name) is None
+
+
+def test_prices_are_those_of_litellms_own_list_aliases_included(litellm: Any) -> None:
+    listed = cost_map()
+    assert listed is not None
+    for name in (name for name in listed if name.endswith("-latest") or name.startswith("openai/")):
+        ours, theirs = listed[name], litellm.model_cost[name]
+        assert {key: value for key, value in ours.items() if "cost" in key} == {
+            key: value for key, value in theirs.items() if "cost" in key
+        }, name
+
+
+@pytest.mark.parametrize(
+    "provider",
+    "anthropic cerebras cohere deepinfra deepseek fireworks_ai gemini groq mistral moonshot nvidia_nim openai "
+    "openrouter together_ai xai".split(),
+)
+def test_a_key_is_wanted_in_the_variables_that_litellm_takes(
+    litellm: Any, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variables = variables_of_key(provider)
+    for name in variables:
+        monkeypatch.delenv(name, raising=False)
+    assert set(litellm.validate_environment(f"{provider}/x")["missing_keys"]) & set(variables)
+    for name in variables:
+        with monkeypatch.context() as given:
+            given.setenv(name, "k")
+            assert litellm.validate_environment(f"{provider}/x")["keys_in_environment"], name
+
+
+def test_cost_says_that_litellm_is_loaded_where_only_that_knows_the_name(litellm: Any, tmp_path: Path) -> None:
+    said: list[str] = []
+    for name, model in (("placed", "openai/gpt-5.5"), ("unplaced", "azure/gpt-5.5")):
+        record = RunRecord(
+            run_id=name, config=RunConfig("muon", model), task_slug="muon", task_digest="d", workloads=("w",)
+        )
+        RunFolder.create(tmp_path / name, record)
+        (found,) = costs_of_runs(Surroundings(tmp_path, {}, tmp_path, "python"), [name], Settings(), said.append)
+        assert found.new_price is not None and found.new_price.source.startswith("LiteLLM ")
+    assert said == ["loading LiteLLM, which takes some seconds, for the prices of azure/gpt-5.5"]
