@@ -71,7 +71,8 @@ class RunConfig:
     no limit); `show_budget`: the model is told of them.
     `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu` is the GPU that the
     evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on this machine).
-    `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS.
+    `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS. `stop_policy` is the
+    text of the policy that may end the run early (None: none), which the protocol `efficient` alone has.
     """
 
     task: str
@@ -86,6 +87,7 @@ class RunConfig:
     budget_wall_s: float | None = None
     budget_working_s: float | None = None
     show_budget: bool = False
+    stop_policy: str | None = None
     target: str | None = None
     device: str = "auto"
     gpu: str | None = None
@@ -104,6 +106,7 @@ class RunConfig:
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
         _gpu(self.gpu)
+        _stop_policy(self.stop_policy, self.protocol)
         _positive("turns", self.turns)
         _positive("budget-usd", self.budget_usd)
         _positive("budget-wall-s", self.budget_wall_s)
@@ -125,7 +128,7 @@ class Settings:
     `evaluator_python` is the interpreter that has torch and triton, `evaluator` a command that starts it elsewhere
     (`ssh host`; empty text: here), `gpu` the index or the UUID of the GPU that it sees. `api_base` is the address of a
     server (empty text: the provider's own). `price_file` is a cost map in LiteLLM's format, `models_file` a table of
-    how models differ (command line only, as are budgets).
+    how models differ (command line only, as are budgets and the stopping policy).
     """
 
     model: str | None = None
@@ -137,6 +140,7 @@ class Settings:
     budget_wall_s: float | None = None
     budget_working_s: float | None = None
     show_budget: bool | None = None
+    stop_policy: str | None = None
     target: str | None = None
     device: str | None = None
     gpu: str | None = None
@@ -188,6 +192,7 @@ class Settings:
             budget_wall_s=self.budget_wall_s,
             budget_working_s=self.budget_working_s,
             show_budget=bool(self.show_budget),
+            stop_policy=self.stop_policy,
             target=self.target,
             device=_or(self.device, "auto"),
             gpu=self.gpu,
@@ -314,6 +319,14 @@ def _address(value: str | None) -> None:
 def _gpu(value: str | None) -> None:
     if value is not None and not is_gpu(value):
         raise UsageError(f"gpu {value!r} is no index and no UUID; give one that `nvidia-smi -L` shows, such as 0")
+
+
+def _stop_policy(text: str | None, protocol: str) -> None:
+    if text is not None and protocol != "efficient":
+        raise UsageError(
+            f"stop-policy {text!r} would end a run of the protocol {protocol}, which lasts as long as its budgets do; "
+            "give --protocol efficient as well, or leave the policy out"
+        )
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:

@@ -5,7 +5,7 @@ Covers: the loop, its prompt, selection. Does not cover: what models, tools and 
 
 from d2k_agent.agent.ending import end_run
 from d2k_agent.agent.graph import build_graph, mermaid
-from d2k_agent.agent.parts import Confirm
+from d2k_agent.agent.parts import Confirm, Stopping
 from d2k_agent.agent.running import Outcome, run_agent
 from d2k_agent.agent.selection import Selection, select
 from d2k_agent.agent.submitting import submission_data
@@ -16,6 +16,7 @@ __all__ = [
     "Outcome",
     "Selection",
     "StopReason",
+    "Stopping",
     "build_graph",
     "end_run",
     "mermaid",

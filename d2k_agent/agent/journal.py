@@ -26,12 +26,14 @@ from d2k_agent.records import (
     ConversationStarted,
     Event,
     EventLog,
+    History,
     Measured,
     ModelCallFailed,
     ModelCallInterrupted,
     ModelCallStarted,
     ModelReplied,
     Nudged,
+    PolicyStopped,
     RunFinished,
     RunResumed,
     SelectionConfirmed,
@@ -57,10 +59,10 @@ class Journal:
     `messages` grows at its end, and else changes only where old results are shortened; whoever gets it must not change
     it. `prefix` has its digests, `places` a name for each of its items (the tools first), `answers` the tool results
     that stand whole in it. `concluded` is what came of confirming the selection that was made last, None while nothing
-    has.
+    has. `history` has the run's points, None where nobody asks for them.
     """
 
-    def __init__(self, log: EventLog, progress: Progress) -> None:
+    def __init__(self, log: EventLog, progress: Progress, history: History | None = None) -> None:
         self.messages: list[Message] = []
         self.tools: list[dict[str, Any]] | None = None
         self.call_ids: set[str] = set()
@@ -71,6 +73,8 @@ class Journal:
         self.cache = CacheWatch()
         self.refused: set[str] = set()
         self.taken = Taken()
+        self.history = history
+        self.stopped: PolicyStopped | None = None
         self.finished: RunFinished | None = None
         self.selected: SelectionMade | None = None
         self.concluded: SelectionConfirmed | None = None
@@ -154,7 +158,7 @@ class Journal:
 
     def _take(self, event: Event) -> None:
         self._extend(event)
-        self.taken.feed(event)
+        self._count(event)
         match event:
             case ConversationStarted():
                 self.tools = event.tools
@@ -188,6 +192,11 @@ class Journal:
             case _:
                 self._take_ending(event)
 
+    def _count(self, event: Event) -> None:
+        self.taken.feed(event)
+        if self.history is not None:
+            self.history.feed(event)
+
     def _extend(self, event: Event) -> None:
         """Add what the event says to the end of the conversation."""
         if isinstance(event, ConversationStarted):
@@ -213,6 +222,8 @@ class Journal:
 
     def _take_ending(self, event: Event) -> None:
         match event:
+            case PolicyStopped():
+                self.stopped = event
             case SelectionMade():
                 self.selected, self.concluded = event, None
             case ConfirmationMeasured() | ConfirmationReached() | RunResumed():

@@ -252,9 +252,24 @@ def close_turn(state: State, parts: Parts) -> Way:
         return Way("select", {"turn": turn, "stop": state["stop"] or str(StopReason.TURN_LIMIT)})
     if state["stop"]:
         return Way("select", {"turn": turn})
+    if _stopped_by_policy(parts, turn, state["call"] + 1):
+        return Way("select", {"turn": turn, "stop": str(StopReason.STOP_POLICY)})
     if parts.budgets.shown and parts.journal.taken.told_after < turn:
         parts.journal.append(BudgetTold(turn=turn, text=parts.budgets.left(turn, parts.journal.taken)))
     return Way("call_model", {"turn": turn})
+
+
+def _stopped_by_policy(parts: Parts, turn: int, next_call: int) -> bool:
+    """Whether the run's stopping policy ends it after `turn`. Where a later reply is in the log, it did not."""
+    journal = parts.journal
+    if journal.stopped is not None and journal.stopped.turn == turn:
+        return True
+    if parts.stopping is None or journal.history is None or journal.reply(next_call) is not None:
+        return False
+    stopped = parts.stopping(journal.history.points[: turn + 1])
+    if stopped is not None:
+        journal.append(stopped)
+    return stopped is not None
 
 
 def select(state: State, parts: Parts) -> Way:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.journal import Journal
 from d2k_agent.contract import Verdict
 from d2k_agent.models import Model
-from d2k_agent.records import RunFolder
+from d2k_agent.records import Point, PolicyStopped, RunFolder
 from d2k_agent.toolbox import ToolCall, ToolResult
 
 
@@ -34,13 +34,16 @@ class Tools(Protocol):
 Confirm = Callable[[str], Verdict]
 """The verdict on a source text that is measured again, under a fresh seed. Raises MachineError alone."""
 
+Stopping = Callable[[Sequence[Point]], PolicyStopped | None]
+"""Says, of a run's points so far, whether it ends after the last of them: what is then recorded, else None."""
+
 
 @dataclass
 class Parts:
     """One driven run. `budgets` are its limits, `node` the node at work.
 
     `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compactor`: what
-    shortens old answers, None where they stay whole.
+    shortens old answers, None where they stay whole. `stopping` may end the run early, None where nothing does.
     """
 
     run: RunFolder
@@ -52,6 +55,7 @@ class Parts:
     confirm: Confirm | None
     brief: bool = False
     compactor: Compactor | None = None
+    stopping: Stopping | None = None
     node: str = "prepare"
 
 

@@ -21,12 +21,12 @@ from d2k_agent.agent.budgets import Budgets
 from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.graph import build_graph
 from d2k_agent.agent.journal import Journal, Progress
-from d2k_agent.agent.parts import Confirm, Parts, Tools
+from d2k_agent.agent.parts import Confirm, Parts, Stopping, Tools
 from d2k_agent.agent.state import beginning, recursion_limit, rests_on
 from d2k_agent.config import RunConfig
 from d2k_agent.errors import D2KError, MachineError
 from d2k_agent.models import Model
-from d2k_agent.records import Choice, EventLog, RunFinished, RunFolder, RunInterrupted, RunResumed, StopReason
+from d2k_agent.records import Choice, EventLog, History, RunFinished, RunFolder, RunInterrupted, RunResumed, StopReason
 
 _THREAD = "run"
 
@@ -48,6 +48,7 @@ def run_agent(
     toolbox: Tools,
     progress: Progress,
     confirm: Confirm | None = None,
+    stopping: Stopping | None = None,
 ) -> Outcome:
     """Drive the run in `run` to its end, from its beginning or from where another process left it.
 
@@ -56,7 +57,7 @@ def run_agent(
     """
     record = run.read_record()
     with run.drive(), EventLog(run.events) as log:
-        journal = Journal(log, progress)
+        journal = Journal(log, progress, None if stopping is None else History(record.workloads))
         parts = Parts(
             run,
             journal,
@@ -67,6 +68,7 @@ def run_agent(
             confirm,
             brief=config.wording == "brief",
             compactor=Compactor(record.price, config.turns) if config.protocol == "efficient" else None,
+            stopping=stopping,
         )
         with _giving_up_recorded(parts, progress):
             finished = journal.finished or _drive(parts)

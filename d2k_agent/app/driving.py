@@ -17,6 +17,7 @@ from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.launching import gpus_of_tools
 from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.recorded import resume_command
+from d2k_agent.app.stopping import stopping_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings, ToolLimits
 from d2k_agent.contract import JobKind
@@ -104,7 +105,8 @@ class Assembly:
                 incumbent = Incumbent(run, config, run.read_record().workloads)
                 host = host_tools(evaluation, self.task, run.workspace, incumbent.speedup, config.wording)
                 confirm = partial(evaluation.judge, JobKind.CONFIRM)
-                run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm)
+                stopping = stopping_of(self.around, config, self.task)
+                run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm, stopping)
         except KeyboardInterrupt:
             raise Interrupted(f"ended by Ctrl-C; go on with `{resume_command(config, folder)}`") from None
         except D2KError as error:

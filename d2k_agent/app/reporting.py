@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from d2k_agent.app.inventory import find_run, runs_in
 from d2k_agent.app.surroundings import Surroundings
@@ -15,8 +15,10 @@ from d2k_agent.errors import D2KError, UsageError
 from d2k_agent.reports.paths import nearby
 
 if TYPE_CHECKING:
-    from d2k_agent.records import RunFolder
+    from d2k_agent.records import RunFolder, Trace
     from d2k_agent.reports.curve_report import RunReport
+
+Read = TypeVar("Read")
 
 MOST_TRACE_CHARS = 6_000_000
 """Of all traces on one page: a browser opens that at once, and the text is at hand by `trace show` in any case."""
@@ -40,9 +42,27 @@ def report_runs(
     *,
     traces: bool,
 ) -> Reported:
-    """Reports on the runs named; a folder of runs stands for all of them, and what is named twice counts once.
+    """Reports on the runs named, see read_runs(). `traces`: as much of them is kept as a page may hold."""
 
-    A run's events are let go before the next run is read. `traces`: as much of them is kept as a page may hold.
+    def read(run: RunFolder, label: str, count: int) -> RunReport:
+        most_chars = MOST_TRACE_CHARS // count if traces and count <= MOST_DETAILED else None
+        return _report(run, label, most_chars)
+
+    runs, problems = read_runs(around, names, command_line, progress, read)
+    return Reported(tuple(runs), problems)
+
+
+def read_runs(
+    around: Surroundings,
+    names: Sequence[str],
+    command_line: Settings,
+    progress: Callable[[str], None],
+    read: Callable[[RunFolder, str, int], Read],
+) -> tuple[list[Read], dict[str, str]]:
+    """What `read` makes of each run named, given its name and how many there are; and by name what cannot be read.
+
+    A folder of runs stands for all of them, and what is named twice counts once. A run's events are let go before the
+    next run is read.
     """
     settings = around.settings(command_line)
     found: dict[str, RunFolder] = {}
@@ -53,19 +73,18 @@ def report_runs(
         except D2KError as error:
             problems[name] = str(error)
     labels = _labels(around, list(found.values()))
-    most_chars = MOST_TRACE_CHARS // len(labels) if traces and 0 < len(labels) <= MOST_DETAILED else None
-    runs = []
+    made = []
     for number, (run, label) in enumerate(labels.items(), start=1):
         progress(f"reading run {number} of {len(labels)}: {label}")
         try:
-            runs.append(_read(run, label, most_chars))
+            made.append(read(run, label, len(labels)))
         except D2KError as error:
             problems[label] = str(error)
         except OSError as error:
             problems[label] = f"{error.filename or run.path} cannot be read ({error.strerror}); correct that"
         except (ValueError, OverflowError) as error:
             problems[label] = f"{run.path} holds records that contradict each other ({error}); restore it from a copy"
-    return Reported(tuple(runs), problems)
+    return made, problems
 
 
 def page_path(around: Surroundings, names: Sequence[str], out: str | None) -> Path:
@@ -113,15 +132,19 @@ def _labels(around: Surroundings, runs: Sequence[RunFolder]) -> dict[RunFolder, 
     }
 
 
-def _read(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
+def trace_of(run: RunFolder) -> Trace:
+    """The run as it is recorded. Raises UsageError also for an event log that has no end."""
     from d2k_agent.records import read_trace
-    from d2k_agent.reports.curve_report import run_report
 
     if os.path.lexists(run.events) and not os.path.isfile(run.events):
         raise UsageError(f"{run.events} is no file that could be read to its end; restore it from a copy")
-    report = run_report(
-        read_trace(run.path), label, str(run.path), driven=run.driver() is not None, most_chars=most_chars
-    )
+    return read_trace(run.path)
+
+
+def _report(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
+    from d2k_agent.reports.curve_report import run_report
+
+    report = run_report(trace_of(run), label, str(run.path), driven=run.driver() is not None, most_chars=most_chars)
     return replace(report, source=_source(run, report.chosen))
 
 

@@ -22,6 +22,7 @@ from d2k_agent.cli import (
     runs,
     score,
     solve,
+    study,
     tasks,
     trace,
 )
@@ -55,7 +56,22 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"d2k-agent {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    for module in (solve, evaluate, score, export, tasks, models, runs, trace, report, cost, ceilings, doctor, graph):
+    for module in (
+        solve,
+        evaluate,
+        score,
+        export,
+        tasks,
+        models,
+        runs,
+        trace,
+        report,
+        cost,
+        study,
+        ceilings,
+        doctor,
+        graph,
+    ):
         module.add(commands)
     return parser
 

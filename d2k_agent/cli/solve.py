@@ -45,6 +45,12 @@ def add(commands: Commands) -> None:
         help="default: seven tools; paper: its four tools; efficient: seven tools, and old results are shortened "
         "in one step, where that saves more than it costs",
     )
+    parser.add_argument(
+        "--stop-policy",
+        metavar="POLICY",
+        help="end the run early by a policy, such as plateau:turns=20,percent=1 (see `d2k-agent study stop --help`); "
+        "with --protocol efficient only (default: none)",
+    )
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")
     parser.add_argument("--arm", metavar="NAME", help="arm of the study that this run belongs to")

@@ -117,14 +117,20 @@ class Curve:
             return self.points[turns]
         return self.end if self.ended else None
 
-    def saved_after(self, turn: int) -> Saved:
-        """What an end after `turn` completed turns would have saved and kept of the run as it stands."""
-        part, whole = self.points[turn], self.end
+    def saved_after(self, turn: int | None) -> Saved:
+        """What an end after `turn` completed turns (None: its own) would have saved and kept of the run.
+
+        Replies after the last turn are saved; GPU time after it is not, since a confirmation follows in any case.
+        """
+        part, last = self.end, self.end
+        if turn is not None:
+            part, last = self.points[turn], self.points[-1]
+        spent, whole = part.spent, self.end.spent
         return Saved(
-            _saved_percent(part.spent.tokens, whole.spent.tokens),
-            _saved_percent(part.spent.cost_usd, whole.spent.cost_usd),
-            _saved_percent(part.spent.gpu_seconds, whole.spent.gpu_seconds),
-            None if whole.best is None else 100 * part.score / whole.score,
+            _percent_between(spent.tokens, whole.tokens, whole.tokens),
+            _percent_between(spent.cost_usd, whole.cost_usd, whole.cost_usd),
+            _percent_between(spent.gpu_seconds, last.spent.gpu_seconds, whole.gpu_seconds),
+            None if self.end.best is None else 100 * part.score / self.end.score,
         )
 
 
@@ -171,8 +177,9 @@ def curve(trace: Trace) -> Curve:
     return Curve(tuple(history.points), end if asked else Point(end.turn, end.best, NOTHING), _ended(trace.finished))
 
 
-def _saved_percent(part: Number | None, whole: Number | None) -> float | None:
-    return None if part is None or not whole else float(100 * (whole - part) / whole)
+def _percent_between(one: Number | None, other: Number | None, whole: Number | None) -> float | None:
+    """How far apart two sums are, in percent of the whole."""
+    return None if one is None or other is None or not whole else float(100 * (other - one) / whole)
 
 
 def _ended(finished: RunFinished | None) -> bool:

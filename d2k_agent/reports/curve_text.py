@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from d2k_agent.contract.wording import counted
@@ -52,12 +52,16 @@ def curve_text(runs: Sequence[RunReport], budgets: Sequence[int]) -> str:
         lines += [table(("run", *HEADER), rows, ("turn", *HEADER[2:])), where_text(kind), ""]
     if len(kinds) > 1:
         lines += [apart_text(kinds), ""]
+    notes = ((run.name, note) for run in runs for note in (*run.notes, *budget_notes(run, budgets)))
+    return "\n".join([*lines, *told_once(notes), METHOD])
+
+
+def told_once(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each note, behind the names of all that it is about."""
     named: dict[str, list[str]] = {}
-    for run in runs:
-        for note in (*run.notes, *budget_notes(run, budgets)):
-            named.setdefault(note, []).append(run.name)
-    lines += [f"{', '.join(names)}: {note}." for note, names in named.items()]
-    return "\n".join([*lines, METHOD])
+    for name, note in notes:
+        named.setdefault(note, []).append(name)
+    return [f"{', '.join(names)}: {note}." for note, names in named.items()]
 
 
 def rows_of(found: Curve, state: str, budgets: Sequence[int], *, moves: bool = True) -> list[Row]:

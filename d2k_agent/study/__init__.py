@@ -5,13 +5,14 @@ finding and reading runs (app), or how an answer is printed (reports).
 """
 
 from d2k_agent.study.parsing import DEFAULT_POLICIES, parse_policy
-from d2k_agent.study.policies import Decision, Floors, Gain, Headroom, Plateau, Policy
+from d2k_agent.study.policies import BestFloors, Decision, FloorsFor, Gain, Headroom, Plateau, Policy
 from d2k_agent.study.replaying import Stop, first_stop, never_stops, stop_rule
 
 __all__ = [
     "DEFAULT_POLICIES",
+    "BestFloors",
     "Decision",
-    "Floors",
+    "FloorsFor",
     "Gain",
     "Headroom",
     "Plateau",

@@ -7,7 +7,7 @@ Every policy waits for the first eligible submission: before it there is no scor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Protocol
@@ -20,13 +20,16 @@ TOKENS_PER_MTOK = 1_000_000
 
 
 @dataclass(frozen=True)
-class Floors:
-    """Milliseconds a call that no kernel is expected to beat on `device`, by workload; `source` says where they are
-    from. They are those of the best known algorithm: no model is told of them."""
+class BestFloors:
+    """Milliseconds that a call of the best known algorithm takes at least, by workload; `source` says where they are
+    from. No model is told of them."""
 
-    device: str
     ms: Mapping[str, float]
     source: str
+
+
+FloorsFor = Callable[[Submission], BestFloors | None]
+"""The floors that hold where and as a submission was measured; None where none is known."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Policy(Protocol):
     def text(self) -> str:
         """The policy as parse_policy() reads it."""
 
-    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+    def decide(self, points: Sequence[Point], floors_for: FloorsFor) -> Decision:
         """Whether to stop after the last of `points`, which begin before the first turn and leave out none."""
 
 
@@ -65,17 +68,16 @@ class Headroom:
 
     @property
     def text(self) -> str:
-        return f"{self.NAME}:factor={self.factor:g}"
+        return f"{self.NAME}:factor={_shortest(self.factor)}"
 
-    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+    def decide(self, points: Sequence[Point], floors_for: FloorsFor) -> Decision:
         best = points[-1].best
         if best is None:
             return Decision(False, NOTHING_ELIGIBLE)
+        floors = floors_for(best)
         if floors is None:
-            return Decision(None, "no floor of this task is known, so its headroom is not")
-        device = best.verdict.environment.device_name
-        if device != floors.device:
-            return Decision(None, f"the floors are those of {floors.device}, and this run was measured on {device}")
+            device = best.verdict.environment.device_name
+            return Decision(None, f"no floor of this task on {device} is known, so the headroom is not")
         latencies_ms = _latencies_ms(best)
         missing = sorted(latencies_ms.keys() - floors.ms.keys())
         if missing:
@@ -97,9 +99,9 @@ class Plateau:
 
     @property
     def text(self) -> str:
-        return f"{self.NAME}:turns={self.turns},percent={self.percent:g}"
+        return f"{self.NAME}:turns={self.turns},percent={_shortest(self.percent)}"
 
-    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+    def decide(self, points: Sequence[Point], floors_for: FloorsFor) -> Decision:
         then = _before(points, self.turns)
         if isinstance(then, Decision):
             return then
@@ -126,10 +128,10 @@ class Gain:
     @property
     def text(self) -> str:
         limits = {"percent-per-usd": self.percent_per_usd, "percent-per-mtok": self.percent_per_mtok}
-        told = [f"{name}={value:g}" for name, value in limits.items() if value is not None]
+        told = [f"{name}={_shortest(value)}" for name, value in limits.items() if value is not None]
         return f"{self.NAME}:{','.join([*told, f'turns={self.turns}'])}"
 
-    def decide(self, points: Sequence[Point], floors: Floors | None) -> Decision:
+    def decide(self, points: Sequence[Point], floors_for: FloorsFor) -> Decision:
         then = _before(points, self.turns)
         if isinstance(then, Decision):
             return then
@@ -157,6 +159,11 @@ class Gain:
             f"which is {rate:.3g} % each"
         )
         return Decision(rate < limit, why, {**numbers, f"percent_per_{_NAMES[unit]}": rate})
+
+
+def _shortest(value: float) -> str:
+    """A number as it is typed, with all of its digits."""
+    return repr(value).removesuffix(".0")
 
 
 _NAMES = {"US$": "usd", "million tokens": "mtok"}

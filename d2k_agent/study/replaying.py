@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from d2k_agent.records import Point, PolicyStopped
-from d2k_agent.study.policies import Decision, Floors, Gain, Headroom, Policy
+from d2k_agent.study.policies import Decision, FloorsFor, Gain, Headroom, Policy
 
 
 @dataclass(frozen=True)
@@ -17,21 +17,21 @@ class Stop:
     decision: Decision
 
 
-def first_stop(points: Sequence[Point], policy: Policy, floors: Floors | None) -> Stop:
+def first_stop(points: Sequence[Point], policy: Policy, floors_for: FloorsFor) -> Stop:
     """Ask `policy` after every turn of a run with what was recorded until then. `points` are those of a History."""
     decision = Decision(False, "no turn was completed")
     for turn in range(1, len(points)):
-        decision = policy.decide(points[: turn + 1], floors)
+        decision = policy.decide(points[: turn + 1], floors_for)
         if decision.stop:
             return Stop(points[turn].turn, decision)
     return Stop(None, decision)
 
 
-def stop_rule(policy: Policy, floors: Floors | None) -> Callable[[Sequence[Point]], PolicyStopped | None]:
+def stop_rule(policy: Policy, floors_for: FloorsFor) -> Callable[[Sequence[Point]], PolicyStopped | None]:
     """The same policy for a run that goes on: given its points so far, what is recorded where it ends."""
 
     def rule(points: Sequence[Point]) -> PolicyStopped | None:
-        decision = policy.decide(points, floors)
+        decision = policy.decide(points, floors_for)
         if not decision.stop:
             return None
         return PolicyStopped(turn=points[-1].turn, policy=policy.text, why=decision.why, numbers=dict(decision.numbers))
@@ -39,9 +39,12 @@ def stop_rule(policy: Policy, floors: Floors | None) -> Callable[[Sequence[Point
     return rule
 
 
-def never_stops(policy: Policy, floors: Floors | None, *, priced: bool) -> str | None:
-    """Why `policy` cannot end a run that is about to begin, None where it may. `priced`: its replies have a price."""
-    if isinstance(policy, Headroom) and floors is None:
+def never_stops(policy: Policy, *, floored: bool, priced: bool) -> str | None:
+    """Why `policy` cannot end a run that is about to begin, None where it may.
+
+    `floored`: there are floors of its task, `priced`: its replies have a price.
+    """
+    if isinstance(policy, Headroom) and not floored:
         return f"{policy.text} will not stop this run: no floor of its task is known"
     if isinstance(policy, Gain) and policy.percent_per_mtok is None and not priced:
         return (

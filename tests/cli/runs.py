@@ -1,4 +1,4 @@
-"""Runs with a scripted model, for the tests of commands about runs."""
+"""Runs with a scripted model, and runs as they are recorded, for the tests of commands about runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from d2k_agent.records import Event, EventLog, RunFolder, RunRecord
+from tests.reports.curved import record
 
 PATIENCE_S = 60.0
 
@@ -21,6 +24,14 @@ def script(folder: Path, *replies: dict[str, Any]) -> str:
     path = folder / "script.json"
     path.write_text(json.dumps({"name": "scripted/test", "replies": list(replies)}))
     return f"scripted/{path}"
+
+
+def recorded(folder: Path, name: str, *events: Event, run: RunRecord | None = None) -> Path:
+    """A run of these events among the runs of `folder`."""
+    path = folder / "traces" / "runs" / name
+    with EventLog(RunFolder.create(path, run or record(name)).events) as log:
+        log.append(*events)
+    return path
 
 
 def events(run: Path) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ COMMANDS = [
     "models check",
     "report",
     "cost",
+    "study stop",
     "ceilings",
     "doctor",
     "graph",

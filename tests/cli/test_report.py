@@ -12,20 +12,13 @@ import pytest
 
 from d2k_agent.app.reporting import MOST_DETAILED
 from d2k_agent.catalog import samples_dir
-from d2k_agent.records import Event, EventLog, RunFolder, RunRecord
+from d2k_agent.records import RunFolder
+from tests.cli.runs import recorded
 from tests.cli.shell import Answer, assert_refused, command, d2k, environment, without_override
 from tests.reports.curved import a_curved_run, record, turns_of
 from tests.reports.reported import HOSTILE, read
 
 SAMPLE = str(samples_dir() / "muon")
-
-
-def recorded(folder: Path, name: str, *events: Event, run: RunRecord | None = None) -> Path:
-    """A run of these events among the runs of `folder`."""
-    path = folder / "traces" / "runs" / name
-    with EventLog(RunFolder.create(path, run or record(name)).events) as log:
-        log.append(*events)
-    return path
 
 
 @pytest.fixture
