@@ -10,6 +10,7 @@ from d2k_agent.contract import (
     Environment,
     EvaluatorJob,
     Profile,
+    SanitizerReport,
     Verdict,
     VerdictStatus,
     Violation,
@@ -33,6 +34,7 @@ class Findings:
     report: CompileReport | None = None
     outcome: Outcome | None = None
     profile: Profile | None = None
+    sanitizer: SanitizerReport | None = None
     notes: list[str] = field(default_factory=list)
     peak_memory_bytes: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -84,4 +86,5 @@ class Findings:
             drift=outcome.drift if outcome else None,
             profile=self.profile,
             libraries=tuple(sorted(self.libraries)),
+            sanitizer=self.sanitizer,
         )

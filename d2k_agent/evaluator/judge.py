@@ -33,8 +33,9 @@ from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.evidence import own_kernels
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.findings import Findings
+from d2k_agent.evaluator.looking import look, nothing_to_see
 from d2k_agent.evaluator.process import CandidateProcess
-from d2k_agent.evaluator.profiling import ProfileUnavailable, profile_of, with_device_clock
+from d2k_agent.evaluator.profiling import with_device_clock
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
@@ -56,7 +57,7 @@ _COMPILE_STATUS = {
 }
 
 
-_ON_THE_DEVICE = {"baseline", "correctness", "timing", "profile", "device clock"}
+_ON_THE_DEVICE = {"baseline", "correctness", "timing", "profile", "sanitize", "device clock"}
 
 
 class _Case:
@@ -73,10 +74,8 @@ class _Case:
         elsewhere = None if self._device.times else job.meant_for
         self._target = job.target or elsewhere or present_target()
         self._budget = Budget(job.limits.job_s)
-        if job.kind is JobKind.PROFILE and not self._device.times:
-            self._found.notes.append(
-                "no profile: candidates ran on the CPU, where there is nothing to profile; see the compile report"
-            )
+        if not self._device.times:
+            self._found.notes += nothing_to_see(job)
 
     def verdict(self) -> Verdict:
         if self._job.ranks != 1:
@@ -109,9 +108,11 @@ class _Case:
         if self._job.trusted:
             return [*first, ("correctness", self._correctness), measured]
         steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static)] * self._job.static_rules
+        if self._job.kind is JobKind.SANITIZE:
+            return [*steps, *[("sanitize", self._looked)] * self._device.times]
         steps += [("compile", self._compile), ("precision", self._precision)]
         if self._job.kind is JobKind.PROFILE:
-            steps.append(("profile", self._profiled))
+            steps += [("profile", self._looked)] * self._device.times
         if self._job.kind.judges:
             steps += [
                 *first,
@@ -362,14 +363,8 @@ class _Case:
             self._found.notes += notes
         return None
 
-    def _profiled(self) -> Verdict | None:
-        """The profile of the first workload asked for; where there can be none, why."""
-        if not self._device.times:
-            return None
-        try:
-            self._found.profile = profile_of(self._job, self._wanted[0])
-        except ProfileUnavailable as problem:
-            self._found.notes.append(f"no profile: {problem}; see the compile report")
+    def _looked(self) -> Verdict | None:
+        look(self._job, self._wanted, self._task.smoke, self._found)
         return None
 
     def _acceptable(self) -> Verdict:
@@ -380,10 +375,8 @@ class _Case:
             "correct on the smoke workloads asked for" if self._selected_smoke() else f"correct on every check{where}"
         )
         if not self._job.kind.judges:
-            return self._end(
-                VerdictStatus.UNTIMED,
-                f"{compiled}; nothing was judged" if self._found.profile else f"{compiled}; nothing ran",
-            )
+            ran = self._found.profile is not None or self._found.sanitizer is not None
+            return self._end(VerdictStatus.UNTIMED, f"{compiled}; {'nothing was judged' if ran else 'nothing ran'}")
         if self._found.outcome is not None:
             return self._end(VerdictStatus.PASSED, f"{checked}, measured on {self._device.describe()}")
         return self._end(VerdictStatus.UNTIMED, f"{checked}, {compiled}; nothing was measured")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.catalog import find_task
-from d2k_agent.contract import JobKind, Limits, Verdict, VerdictStatus
+from d2k_agent.contract import JobKind, Limits, SanitizerCheck, Verdict, VerdictStatus
 from d2k_agent.errors import UsageError
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
@@ -356,3 +356,20 @@ def test_no_error_report_of_a_candidate_ends_the_evaluator(launcher: ProcessLaun
         VerdictStatus.ENDED_EARLY,
         VerdictStatus.RUNTIME_ERROR,
     )
+
+
+def test_a_check_of_memory_on_a_cpu_says_that_it_needs_a_gpu_and_runs_nothing(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(HONEST, kind=JobKind.SANITIZE, check=SanitizerCheck.RACECHECK, device="cpu"))
+    assert verdict.status is VerdictStatus.UNTIMED and verdict.sanitizer is None
+    assert verdict.notes == (
+        "no racecheck: candidates ran on the CPU, and it looks at kernels on a GPU; use a machine with one",
+    )
+    assert verdict.environment.isolation is None and verdict.compile_report is None
+    refused = launcher.launch(
+        job(
+            "import torch\n\n\ndef run(x, factor):\n    return torch.mul(x, factor)\n",
+            kind=JobKind.SANITIZE,
+            device="cpu",
+        )
+    )
+    assert refused.status is VerdictStatus.RULE_VIOLATION

@@ -22,10 +22,11 @@ MOST_LAUNCHES = 512
 """Launches of one call that are profiled; a call with more is profiled in part."""
 MAX_OUTPUT_BYTES = 32 << 20
 _PLACES = ("/usr/local/cuda/bin/ncu", "/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
-_START = (
+START = (
     "from d2k_agent.evaluator.profiling.target import main\n"
     "main(take(int.from_bytes(take(8), 'little')))\n"  # the order
 )
+"""The target's program behind its archive: what a tool starts and watches."""
 _ENVIRONMENT = (
     *("PATH", "LANG", "LD_LIBRARY_PATH", "CC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),  # the GPU of this process
@@ -50,12 +51,17 @@ class Finished:
 
 
 def find_ncu(environment: Mapping[str, str]) -> str | None:
-    """The profiler's path: on the PATH, in CUDA_HOME, in the usual folders (the newest there); None without one."""
-    found = shutil.which("ncu", path=environment.get("PATH", ""))
+    """The profiler's path; None without one."""
+    return find_program("ncu", environment, _PLACES)
+
+
+def find_program(name: str, environment: Mapping[str, str], patterns: Sequence[str]) -> str | None:
+    """A program's path: on the PATH, in CUDA_HOME, in the usual places (the newest there); None without one."""
+    found = shutil.which(name, path=environment.get("PATH", ""))
     if found is None and "CUDA_HOME" in environment:
-        found = shutil.which(os.path.join(environment["CUDA_HOME"], "bin", "ncu"))
+        found = shutil.which(os.path.join(environment["CUDA_HOME"], "bin", name))
     if found is None:
-        places = [place for pattern in _PLACES for place in sorted(glob.glob(pattern), key=_version_in, reverse=True)]
+        places = [place for pattern in patterns for place in sorted(glob.glob(pattern), key=_version_in, reverse=True)]
         found = next((place for place in places if os.access(place, os.X_OK)), None)
     return found
 
@@ -107,7 +113,7 @@ def command_line(ncu: str, wanted: Pass) -> list[str]:
         *("--print-units", "base"),
         *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
         *([*lines, "--import-source", "yes"] if wanted.source else counters),
-        *(sys.executable, "-P", "-c", program(_START)),
+        *(sys.executable, "-P", "-c", program(START)),
     ]
 
 
@@ -154,12 +160,12 @@ def run(argv: Sequence[str], given: bytes, environment: Mapping[str, str], folde
 
 
 @functools.cache
-def describe_tool(ncu: str, path: str) -> str:
-    """The profiler's name and, where it tells, its version; `path` is the PATH to ask it with."""
-    argv = [ncu, "--version"]
+def describe_tool(program_path: str, path: str, name: str = "ncu") -> str:
+    """A tool's name and, where it tells, its version; `path` is the PATH to ask it with."""
+    argv = [program_path, "--version"]
     try:
         told = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False, env={"PATH": path})
     except (OSError, subprocess.TimeoutExpired):
-        return "ncu"
+        return name
     found = re.search(r"Version (\d+(?:\.\d+)+)", told.stdout)
-    return f"ncu {found[1]}" if found else "ncu"
+    return f"{name} {found[1]}" if found else name

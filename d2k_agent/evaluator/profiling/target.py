@@ -46,7 +46,7 @@ def main(data: bytes) -> None:
     try:
         _start(device)
     except Exception as problem:  # noqa: BLE001 - before the candidate: whatever CUDA raises is the machine's
-        tell(UNABLE, f"CUDA does not start under the profiler; it needs a GPU ({_words(problem)})")
+        tell(UNABLE, f"CUDA does not start under this tool; it needs a GPU ({_words(problem)})")
         return
     try:
         measures = enter(order)

@@ -25,16 +25,16 @@ def table(*ranges: str) -> str:
     return head + "".join(('"0",' + rows).replace(":candidate:", f":{name}:") for name in ranges)
 
 
-def environment(folder: Path, script: str | Path, **variables: str) -> dict[str, str]:
-    """An environment whose PATH begins with `script` as ncu."""
+def environment(folder: Path, script: str | Path, name: str = "ncu", **variables: str) -> dict[str, str]:
+    """An environment whose PATH begins with `script` as a tool of that name."""
     programs = folder / "bin"
     programs.mkdir(exist_ok=True)
-    ncu = programs / "ncu"
+    tool = programs / name
     if isinstance(script, Path):
-        shutil.copy(script, ncu)
+        shutil.copy(script, tool)
     else:
-        ncu.write_text(script)
-    ncu.chmod(0o755)
+        tool.write_text(script)
+    tool.chmod(0o755)
     return {"PATH": f"{programs}:/usr/bin:/bin", "OPENBLAS_NUM_THREADS": "1", **variables}
 
 
