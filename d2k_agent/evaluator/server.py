@@ -122,6 +122,7 @@ def _prepare_runner() -> Any:
 def _prepare_compiler() -> Any:
     """Imports of the compiling zygote."""
     os.environ.pop("TRITON_INTERPRET", None)
+    import torch._dynamo.config  # noqa: F401 - fake tensors want it, for two seconds that are better spent here
     import triton  # noqa: F401
 
     from d2k_agent.evaluator import candidate, compilation  # noqa: F401 - imported once here, not in every candidate

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import torch
-import torch._dynamo.config  # fake tensors import it when the first is made: two seconds, better spent by the zygote
 from torch._subclasses import fake_tensor
 from torch.overrides import TorchFunctionMode
 

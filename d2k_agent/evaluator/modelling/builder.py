@@ -1,0 +1,351 @@
+"""Triton's interpreter, counting: memory by what it touches, products and arithmetic by their shapes.
+
+Every value knows whether it is real (`absent` says why not), whether it came through a pointer or a descriptor, and
+whether the compiler could tell that it is a multiple of 16 (`odd`: it could not). Blocks of floats that are not real
+are one number, spread out, so that they cost no arithmetic. What decides a branch or a bound has to be real.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter
+
+from d2k_agent.evaluator.modelling.counting import Meter, Region, sectors_of
+from d2k_agent.evaluator.modelling.lazy import NotModelled
+
+H = interpreter.TensorHandle
+OTHERS = "what an atomic operation returns depends on the other programs"
+_SPECIAL = {np.divide, np.fmod, np.exp, np.exp2, np.log, np.log2, np.sqrt, np.sin, np.cos}
+_MOST_DENSE = 1024
+"""Blocks of more elements are kept as one number where they are not real."""
+_KINDS = {"fp16": "fp16", "bf16": "bf16", "fp64": "fp64", "int8": "int8", "uint8": "int8"}
+
+
+def install(meter: Meter) -> None:
+    """Make the interpreter of this process count into `meter`, over the numerics that are in effect."""
+    # A class attribute each: handles that nobody marked are real.
+    H.absent, H.pointer_fed, H.odd = "", False, False
+    builder = _counting(type(interpreter.interpreter_builder))(meter)
+    interpreter.interpreter_builder = builder
+    interpreter.interpreter_semantic.builder = builder
+    for name in ("ReduceOps", "ScanOps"):
+        setattr(interpreter, name, _counting_reduction(getattr(interpreter, name), meter))
+    _guard_control()
+    _believe_hints()
+
+
+def _counting(base: Any) -> Any:
+    """A subclass of the interpreter's builder that counts. Every operation passes the marks of its operands on."""
+
+    def passing(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = method(self, *args, **kwargs)
+            for handle in result if isinstance(result, tuple) else (result,):
+                if isinstance(handle, H):
+                    _inherit(handle, args)
+            return result
+
+        return call
+
+    methods = {name: passing(getattr(_Counting, name, None) or getattr(base, name)) for name in _operations(base)}
+    return type("CountingBuilder", (_Counting, base), methods)
+
+
+def _operations(base: Any) -> list[str]:
+    return [name for name in dir(base) if name.startswith("create_") or name in ("cast_impl", "get_all_ones_value")]
+
+
+def _inherit(result: Any, operands: Any) -> None:
+    for operand in _handles(operands):
+        if operand.absent and not result.absent:
+            result.absent = operand.absent
+        if operand.pointer_fed:
+            result.pointer_fed = True
+        if operand.odd:
+            result.odd = True
+
+
+def _handles(values: Any) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, H):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _handles(value)
+
+
+class _Counting:
+    """What counts. Stands before the interpreter's builder in the order of classes."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self.meter = meter
+
+    # Arithmetic
+
+    def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        self._arithmetic(op in _SPECIAL, lhs, rhs)
+        return _spread(super().binary_op, (lhs, rhs), op)  # type: ignore[misc]
+
+    def ternary_op(self, lhs: Any, rhs: Any, other: Any, op: Any) -> Any:
+        self._arithmetic(False, rhs, other)
+        return _spread(super().ternary_op, (lhs, rhs, other), op)  # type: ignore[misc]
+
+    def unary_op(self, arg: Any, op: Any) -> Any:
+        self._arithmetic(op in _SPECIAL, arg)
+        return _spread(super().unary_op, (arg,), op)  # type: ignore[misc]
+
+    def create_fma(self, x: Any, y: Any, z: Any) -> Any:
+        self._arithmetic(False, x, y, z)
+        return _spread(super().create_fma, (x, y, z))  # type: ignore[misc]
+
+    def create_erf(self, arg: Any) -> Any:
+        self._arithmetic(True, arg)
+        return _spread(super().create_erf, (arg,))  # type: ignore[misc]
+
+    def create_rsqrt(self, arg: Any) -> Any:
+        self._arithmetic(True, arg)
+        return _spread(super().create_rsqrt, (arg,))  # type: ignore[misc]
+
+    def cast_impl(self, src: Any, dst_type: Any) -> Any:
+        return _spread(super().cast_impl, (src,), dst_type)  # type: ignore[misc]
+
+    def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        return _spread(super().create_fp_to_fp, (src,), dst_type, rounding_mode)  # type: ignore[misc]
+
+    def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, *rest: Any) -> Any:
+        *batch, rows, depth = a.data.shape
+        flops = 2.0 * rows * depth * b.data.shape[-1] * int(np.prod(batch, dtype=np.int64))
+        self.meter.product(_product_kind(a, input_precision), flops, a.pointer_fed or b.pointer_fed)
+        if a.absent or b.absent or d.absent:
+            return H(np.broadcast_to(np.zeros((1,) * d.data.ndim, d.data.dtype), d.data.shape), d.dtype.scalar)
+        return super().create_dot(a, b, d, input_precision, *rest)  # type: ignore[misc]
+
+    def create_histogram(self, data: Any, bins: Any, mask: Any) -> Any:
+        self.meter.arithmetic(data.data.size)
+        return super().create_histogram(data, bins, mask)  # type: ignore[misc]
+
+    def _arithmetic(self, special: bool, *operands: Any) -> None:
+        largest = max((operand.data for operand in operands), key=np.size)
+        if largest.size > 1 and operands[-1].dtype.scalar.is_floating():
+            self.meter.arithmetic(largest.size, special)
+
+    # Memory
+
+    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        region, why = self._accessed(ptrs, mask, store=False)
+        dtype = ptrs.get_element_ty()
+        if why:
+            kind = interpreter._get_np_dtype(dtype)  # noqa: SLF001
+            zeros = np.broadcast_to(np.zeros((1,) * ptrs.data.ndim, kind), ptrs.data.shape)
+            result = H(zeros, dtype)
+        else:
+            result = super().create_masked_load(ptrs, mask, other, *rest, **more)  # type: ignore[misc]
+        result.absent = why or (region.absent if region else "")
+        result.pointer_fed = True
+        return result
+
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        region, why = self._accessed(ptrs, mask, store=True)
+        if region is not None:
+            region.stored = True
+            region.absent = region.absent or value.absent
+        if why:
+            return None
+        dense = H(np.ascontiguousarray(value.data), value.dtype)
+        return super().create_masked_store(ptrs, dense, mask, *rest)  # type: ignore[misc]
+
+    def create_atomic_rmw(self, rmw_op: Any, ptr: Any, val: Any, mask: Any, *rest: Any) -> Any:
+        return self._atomic(ptr, mask, val, lambda: super(_Counting, self).create_atomic_rmw(  # type: ignore[misc]
+            rmw_op, ptr, val, mask, *rest))  # fmt: skip
+
+    def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, *rest: Any) -> Any:
+        mask = H(np.ones_like(ptr.data, dtype=bool), tl.int1)
+        return self._atomic(ptr, mask, val, lambda: super(_Counting, self).create_atomic_cas(  # type: ignore[misc]
+            ptr, cmp, val, *rest))  # fmt: skip
+
+    def _atomic(self, ptr: Any, mask: Any, val: Any, carry_out: Callable[[], Any]) -> Any:
+        region, why = self._accessed(ptr, mask, store=True)
+        self.meter.tally.atomics += self.meter.weight * int(np.count_nonzero(mask.data))
+        if region is not None:
+            region.stored = True
+        result = H(np.zeros_like(val.data), val.dtype.scalar) if why else carry_out()
+        result.absent = OTHERS
+        return result
+
+    def create_descriptor_load(self, desc: Any, indices: Any, *rest: Any, **more: Any) -> Any:
+        region, inside = self._described(desc, indices, store=False)
+        if region is None or region.lazy or region.absent or not inside or any(item.absent for item in indices):
+            kind = interpreter._get_np_dtype(desc.base.dtype.element_ty)  # noqa: SLF001
+            zeros = np.broadcast_to(np.zeros((1,) * desc.ndim, kind), desc.block_shape)
+            result = H(zeros, desc.base.dtype.element_ty)
+            result.absent = region.absent if region and region.absent else "what a descriptor reads is not there"
+        else:
+            with self.meter.paused():
+                result = super().create_descriptor_load(desc, indices, *rest, **more)  # type: ignore[misc]
+        result.pointer_fed = False
+        return result
+
+    def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> None:
+        region, _ = self._described(desc, indices, store=True)
+        if region is not None:
+            region.stored = True
+            region.absent = region.absent or value.absent
+            if not (region.lazy or any(item.absent for item in indices)):
+                with self.meter.paused():
+                    super().create_descriptor_store(desc, value, indices)  # type: ignore[misc]
+
+    def create_descriptor_reduce(self, _kind: Any, desc: Any, value: Any, indices: Any) -> None:
+        """The interpreter has none: counted, and not carried out."""
+        region, _ = self._described(desc, indices, store=True)
+        self.meter.tally.atomics += self.meter.weight * value.data.size
+        if region is not None:
+            region.stored = True
+            region.absent = region.absent or "sums through a descriptor are not carried out"
+
+    def _accessed(self, ptrs: Any, mask: Any, *, store: bool) -> tuple[Region | None, str]:
+        """Count an access through pointers. The region, and why it cannot be carried out (empty: it can)."""
+        active = ptrs.data if mask.data.all() else ptrs.data[np.broadcast_to(mask.data, ptrs.data.shape)]
+        if not active.size:
+            return None, ""
+        itemsize = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+        region = self.meter.regions.of(int(active.reshape(-1)[0]))
+        name = region.name if region else "?"
+        if self.meter.weight:
+            single = bool(ptrs.data.size > 1 and (ptrs.odd or mask.odd) and itemsize < 4)
+            sectors = sectors_of(active, itemsize)
+            self.meter.access(name, active.size, itemsize, sectors, store=store, single=single)
+        if ptrs.absent or mask.absent:
+            self.meter.notes["addresses or masks rest on values that are not real here"] = None
+        if region is None:
+            return None, "an address is in no tensor that the launch was given"
+        if region.lazy:
+            return region, region.absent
+        lowest, highest = int(active.min()), int(active.max())
+        if ptrs.absent or mask.absent or not region.holds(lowest, highest + itemsize - 1):
+            return region, ptrs.absent or mask.absent or "an address lies outside of its tensor"
+        return region, ""
+
+    def _described(self, desc: Any, indices: Any, *, store: bool) -> tuple[Region | None, bool]:
+        """Count an access through a descriptor: the part of the block that is inside. True where there is one."""
+        element = desc.base.dtype.element_ty
+        itemsize = element.primitive_bitwidth // 8
+        first, extents = int(desc.base.data.item()), []
+        for index, size, stride, block in zip(indices, desc.shape, desc.strides, desc.block_shape, strict=True):
+            begin, end = int(index.data.item()), int(index.data.item()) + int(block)
+            extents.append(max(0, min(end, int(size.data.item())) - max(begin, 0)))
+            first += max(begin, 0) * int(stride.data.item()) * itemsize
+        elements = int(np.prod(extents, dtype=np.int64))
+        region = self.meter.regions.of(int(desc.base.data.item()))
+        rows = elements // extents[-1] if elements else 0
+        sectors = rows * (-(-extents[-1] * itemsize // 32)) if elements else 0
+        name = region.name if region else "?"
+        self.meter.access(name, elements, itemsize, sectors, store=store, single=False)
+        return region, bool(elements)
+
+
+def _spread(operation: Callable[..., Any], handles: tuple[Any, ...], *rest: Any) -> Any:
+    """The result of an elementwise operation; of blocks of floats that are not real, computed once and spread out."""
+    largest = max(handles, key=lambda handle: handle.data.size)
+    shape = largest.data.shape
+    absent = any(handle.absent for handle in handles)
+    if not absent or largest.data.size <= _MOST_DENSE or not largest.dtype.scalar.is_floating():
+        return operation(*handles, *rest)
+    with np.errstate(all="ignore"):
+        result = operation(*(_corner(handle) for handle in handles), *rest)
+    return H(np.broadcast_to(result.data, shape), result.dtype)
+
+
+def _corner(handle: Any) -> Any:
+    return H(np.ascontiguousarray(handle.data[(slice(0, 1),) * handle.data.ndim]), handle.dtype)
+
+
+def _product_kind(operand: Any, input_precision: Any) -> str:
+    scalar = operand.dtype.scalar
+    if scalar.name == "fp32":
+        precise = str(getattr(input_precision, "name", input_precision)).lower()
+        return {"ieee": "fp32", "tf32x3": "tf32x3"}.get(precise, "tf32")
+    return "fp8" if scalar.name.startswith("fp8") else _KINDS.get(scalar.name, str(scalar.name))
+
+
+def _counting_reduction(base: Any, meter: Meter) -> Any:
+    """Reductions and scans: an operation an element; of floats that are not real, one number spread out."""
+
+    class Counting(base):  # type: ignore[misc]
+        def apply(self, input: Any) -> Any:  # noqa: A002 - the interpreter's name
+            if not isinstance(input, tuple):
+                return self.apply((input,))[0]
+            handles = [item.handle for item in input]
+            shape = handles[0].data.shape
+            if any(handle.dtype.scalar.is_floating() for handle in handles):
+                meter.arithmetic(handles[0].data.size)
+            absent = next((handle.absent for handle in handles if handle.absent), "")
+            if not absent or handles[0].data.size <= _MOST_DENSE:
+                results = super().apply(input)
+            else:
+                small = tuple(
+                    tl.core.tensor(_corner(item.handle), tl.block_type(item.dtype, [1] * len(shape))) for item in input
+                )
+                results = tuple(self._over(result, shape) for result in super().apply(small))
+            for result in results:
+                _inherit(result.handle, handles)
+            return results
+
+        def _over(self, result: Any, shape: tuple[int, ...]) -> Any:
+            keeps = getattr(self, "keep_dims", True)
+            if hasattr(self, "keep_dims"):
+                axes = range(len(shape)) if self.axis is None else [self.axis % len(shape)]
+                kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
+                shape = tuple(kept if keeps else [size for axis, size in enumerate(kept) if axis not in axes])
+            if not shape:
+                return result
+            data = np.broadcast_to(result.handle.data.reshape((1,) * len(shape)), shape)
+            return tl.core.tensor(H(data, result.handle.dtype), tl.block_type(result.dtype, list(shape)))
+
+    return Counting
+
+
+def _guard_control() -> None:
+    """A branch, or the bound of a loop, that rests on a value that is not real ends the launch."""
+    patch_tensor = interpreter._patch_lang_tensor  # noqa: SLF001
+
+    def real(scalar: Any, what: str) -> Any:
+        if scalar.handle.absent:
+            raise NotModelled(f"{what} of the kernel depends on contents that are not there ({scalar.handle.absent})")
+        return scalar.handle.data
+
+    def as_bool(tensor: Any) -> bool:
+        return bool(real(tensor, "a branch")) if tensor.handle.data.size == 1 else True
+
+    def patched(tensor: Any, *scope: Any) -> None:
+        patch_tensor(tensor, *scope)
+        tensor.__index__ = lambda scalar: int(real(scalar, "the bound of a loop").item())
+        tensor.__bool__ = as_bool
+
+    interpreter._patch_lang_tensor = patched  # noqa: SLF001
+
+
+def _believe_hints() -> None:
+    """tl.multiple_of(value, 16) tells the compiler what it could not know."""
+    plain = H.set_attr
+
+    def set_attr(handle: Any, key: str, value: Any) -> None:
+        plain(handle, key, value)
+        if key == "tt.divisibility" and all(int(item) % 16 == 0 for item in value):
+            handle.odd = False
+
+    H.set_attr = set_attr
+
+
+@contextlib.contextmanager
+def marked_regions(meter: Meter, regions: Any) -> Iterator[None]:
+    """Inside, addresses are looked up in `regions`."""
+    before, meter.regions = meter.regions, regions
+    try:
+        yield
+    finally:
+        meter.regions = before

@@ -1,0 +1,138 @@
+"""One candidate on one target, without a GPU: every launch of run() at the registered shapes, modelled.
+
+Runs in a confined process of its own that interprets kernels, since it executes the candidate, in its main thread. It
+says nothing about correctness, and what it says about speed is a model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import resource
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from d2k_agent.contract.modelled import MOST_LAUNCHES, ModelledLatency, ModelledWorkload
+from d2k_agent.evaluator.compilation.fake_cuda import HostTensors, torch_claims
+from d2k_agent.evaluator.compilation.targets import find_target
+from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.modelling import builder, loops
+from d2k_agent.evaluator.modelling.counting import Meter
+from d2k_agent.evaluator.modelling.launching import Launches
+from d2k_agent.evaluator.modelling.lazy import LazyFloats, NotModelled
+from d2k_agent.evaluator.modelling.roofline import machine_of
+from d2k_agent.evaluator.solution import run_of
+
+MEMORY_BYTES = 4 << 30
+"""What the process may take beyond what it has: contents of integers and of small tensors."""
+_REASON_CHARS = 500
+
+Call = tuple[str, Callable[[str], Sequence[Any]]]
+"""A workload's label, and what makes the arguments of run() on a device given by name."""
+
+
+class TimeIsUp(BaseException):
+    """No Exception, so that no candidate takes it for its own."""
+
+
+def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: float) -> ModelledLatency:
+    """What the model says of the candidate at `path` on `target`, within about `limit_s` seconds.
+
+    What does not go is a workload that is not modelled, with the reason. Must be called once, in the main thread of a
+    process that interprets kernels and can be thrown away. Raises ValueError for a target of which too little is known;
+    what making arguments raises for want of a GPU is raised again.
+    """
+    began = time.monotonic()
+    gpu = find_target(target)
+    machine = machine_of(gpu)
+    meter, floats = Meter(), LazyFloats()
+    builder.install(meter)
+    loops.install(meter)
+    launches = Launches(meter, floats, machine)
+    launches.install()
+    launches.until = began + limit_s
+    _bound_memory()
+    done: list[ModelledWorkload] = []
+    with torch_claims(gpu), HostTensors(), floats, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run: Callable[..., Any] | None = None
+        for label, make in calls:
+            try:
+                with _alarm(began + limit_s - time.monotonic(), launches):
+                    arguments = list(make("cuda"))
+                    run = run or _load(path)
+                    done.append(_modelled(label, run, arguments, launches))
+            except (TimeIsUp, NotModelled) as problem:
+                done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s)))
+            except (Exception, SystemExit) as problem:  # noqa: BLE001 - it is news for the candidate's author
+                done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s)))
+    return ModelledLatency(target, tuple(done), machine.basis, round(time.monotonic() - began, 3))
+
+
+def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launches: Launches) -> ModelledWorkload:
+    launches.begin()
+    meter = CallMeter()
+    with meter.call():
+        run(*arguments)
+    found = launches.found
+    missing = [launch for launch in found if launch.ms is None]
+    why_not = None
+    if missing:
+        why_not = f"{missing[0].kernel} {missing[0].grid}: {missing[0].why_not}"
+    elif meter.foreign:
+        why_not = f"run() computes with PyTorch ({meter.foreign}), which is not modelled"
+    elif not found:
+        why_not = "run() launched no Triton kernel"
+    ms = sum(launch.times * (launch.ms or 0.0) for launch in found)
+    return ModelledWorkload(label, None if why_not else ms, found[:MOST_LAUNCHES], why_not)
+
+
+def _told(problem: BaseException, limit_s: float) -> str:
+    if isinstance(problem, TimeIsUp):
+        return f"there was no time left of {limit_s:.0f} s"
+    if isinstance(problem, NotModelled):
+        return str(problem)[:_REASON_CHARS]
+    if isinstance(problem, MemoryError) or "allocate memory" in str(problem):
+        return f"it needs more than {MEMORY_BYTES >> 30} GiB of real memory on the host"
+    return f"run() raised {type(problem).__name__}: {problem}"[:_REASON_CHARS]
+
+
+def _load(path: str) -> Callable[..., Any]:
+    """Import the candidate from its file: the interpreter reads kernel sources there."""
+    spec = importlib.util.spec_from_file_location("solution", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} cannot be imported as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["solution"] = module
+    spec.loader.exec_module(module)
+    return run_of(module)
+
+
+def _bound_memory() -> None:
+    """Bound what this process may write to. Lazy tensors are mapped for reading alone and do not count."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        held = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = held + MEMORY_BYTES
+    bound = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
+
+
+@contextlib.contextmanager
+def _alarm(limit_s: float, launches: Launches) -> Iterator[None]:
+    """Raises TimeIsUp inside the block after `limit_s` seconds, and again each second if it is swallowed."""
+
+    def ring(_signal: int, _frame: Any) -> None:
+        raise TimeIsUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(limit_s, 0.001), 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

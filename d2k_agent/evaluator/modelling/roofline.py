@@ -1,0 +1,175 @@
+"""From the counts of a launch to modelled milliseconds: a roofline with the rates that a GPU was seen to sustain.
+
+A launch takes as long as the slowest of: its products, its other arithmetic, its traffic between L2 cache and
+multiprocessors, its traffic of device memory, and the least time of a launch. Work that a multiprocessor does is
+bounded by the one that has most of it: programs are handed out evenly, whole ones. Several programs on one
+multiprocessor share its rates, so occupancy does not enter; nor do latencies, registers, bank conflicts and power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from d2k_agent.contract.ceilings import Ceilings
+from d2k_agent.contract.data_sheets import ceilings_of
+from d2k_agent.contract.gpu import device_name
+from d2k_agent.contract.modelled import ModelledLaunch
+from d2k_agent.evaluator.compilation.targets import Target
+from d2k_agent.evaluator.modelling.counting import Tally
+from d2k_agent.evaluator.modelling.sampling import Choice
+
+POINTER_FED = 505 / 665
+"""Share of the rate of products where operands come through pointers: measured on an H200 with fp16 (505 TFLOP/s, with
+descriptors 665), taken for other targets."""
+CACHE_BYTES_PER_CLOCK = 42.0
+"""What one multiprocessor reads from the L2 cache, at least: an H200 sustained 610 TFLOP/s of fp16 on tiles of 128 by
+128, which is 9.5 TB/s, at about 1.7 GHz."""
+LANES, MEMORY_LANES, SPECIAL_COST = 128, 32, 8
+"""Of one multiprocessor: fp32 operations a clock, elements a clock where each is accessed by itself, and what a
+division, root or exponential costs in fp32 operations."""
+MEMORY_SHARES = 3
+"""A multiprocessor draws at most so many times its share of the bandwidth of device memory."""
+LAUNCH_US = 2.0
+"""The least time of a launch in a graph, where it was not measured."""
+_REPEATS = "each touched byte passes it once a launch, and repeats come from the L2 cache"
+_CLOCK_GHZ = {"h100": 1.83, "h200": 1.83, "b200": 1.965}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Rates of one multiprocessor in work a millisecond, those of the whole GPU, and where they come from.
+
+    `products` are floating-point operations by the kind of operands; a kind that is missing has no known rate.
+    """
+
+    multiprocessors: int
+    products: Mapping[str, float]
+    operations: float
+    single_accesses: float
+    cache_bytes: float
+    memory_bytes: float
+    """Of the whole GPU."""
+    launch_ms: float
+    basis: tuple[str, ...]
+
+
+def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
+    """The machine that the model takes `target` for. Raises ValueError for one of which too little is known."""
+    known = ceilings or (ceilings_of(device_name(target.name)) if target.name in _CLOCK_GHZ else None)
+    if known is None or known.copy_gb_s is None or known.fp16_tflops is None or known.bf16_tflops is None:
+        raise ValueError(f"no ceilings are known of {target.product}; choose from {', '.join(sorted(_CLOCK_GHZ))}")
+    count, clocks = target.multiprocessors, _CLOCK_GHZ[target.name] * 1e6
+    operations = LANES * clocks
+    tflops = {kind: known.product_tflops(kind) for kind in ("fp16", "bf16", "fp8")}
+    products = {kind: found.value * 1e9 / count for kind, found in tflops.items() if found is not None}
+    products |= {"tf32": products["fp16"] / 2, "tf32x3": products["fp16"] / 6, "fp32": 2 * operations}
+    if "fp8" in products:
+        products["int8"] = products["fp8"]
+    launch, memory = known.launch_us, known.copy_gb_s
+    launch_us = launch.value if launch else LAUNCH_US
+    rates = ", ".join(
+        f"{kind} {found.value:.4g} TFLOP/s ({found.provenance.basis})" for kind, found in tflops.items() if found
+    )
+    return Machine(
+        multiprocessors=count,
+        products=products,
+        operations=operations,
+        single_accesses=MEMORY_LANES * clocks,
+        cache_bytes=CACHE_BYTES_PER_CLOCK * clocks,
+        memory_bytes=memory.value * 1e6,
+        launch_ms=launch_us / 1e3,
+        basis=(
+            f"products: {rates}; {POINTER_FED:.0%} of it where operands come through pointers",
+            f"device memory: {memory.value / 1e3:.3g} TB/s ({memory.provenance.basis}); {_REPEATS}",
+            f"L2 cache: {CACHE_BYTES_PER_CLOCK * clocks * count / 1e9:.3g} TB/s (inferred from a product on an H200)",
+            f"launch: at least {launch_us:.3g} us ({launch.provenance.basis if launch else 'assumed'})",
+        ),
+    )
+
+
+def model_launch(
+    name: str,
+    grid: tuple[int, ...],
+    choice: Choice,
+    tallies: Sequence[Tally],
+    nbytes: Mapping[str, int],
+    machine: Machine,
+    notes: tuple[str, ...] = (),
+) -> ModelledLaunch:
+    """The launch that these programs are a sample of. `nbytes` are the sizes of its tensors, by name."""
+    kinds = {kind for tally in tallies for kind in tally.product_flops}
+    unknown = sorted(kinds - set(machine.products))
+    if unknown:
+        return ModelledLaunch(
+            name, grid, 1, len(tallies), why_not=f"no rate is known of products of {', '.join(unknown)}"
+        )
+    work = [_program_ms(tally, machine) for tally in tallies]
+    count = choice.inner_total + len(choice.corners)
+    rounds = -(-count // machine.multiprocessors)
+    times = {}
+    for resource in work[0]:
+        values = [item[resource] for item in work]
+        times[resource] = max(choice.total(values) / count * rounds, *values)
+    compulsory = _compulsory(choice, tallies, nbytes)
+    reach = min(1.0, count * MEMORY_SHARES / machine.multiprocessors)
+    times["memory"] = compulsory / (machine.memory_bytes * reach)
+    times["launch"] = machine.launch_ms
+    bound = max(times, key=lambda resource: times[resource])
+    singles = choice.total([tally.single_accesses for tally in tallies])
+    if singles:
+        notes = (*notes, "an argument that is no multiple of 16 makes it access elements one by one")
+    return ModelledLaunch(
+        kernel=name,
+        grid=grid,
+        times=1,
+        sampled=len(tallies),
+        ms=times[bound],
+        bound=bound,
+        product_flops=_summed(choice, [tally.product_flops for tally in tallies]),
+        loaded_bytes=sum(_summed(choice, [tally.loaded for tally in tallies]).values()),
+        stored_bytes=sum(_summed(choice, [tally.stored for tally in tallies]).values()),
+        moved_bytes=sum(_summed(choice, [tally.moved for tally in tallies]).values()),
+        compulsory_bytes=compulsory,
+        arithmetic=choice.total([tally.arithmetic for tally in tallies]),
+        atomics=choice.total([tally.atomics for tally in tallies]),
+        spread=choice.spread([max(item.values()) for item in work]),
+        notes=notes,
+    )
+
+
+def _program_ms(tally: Tally, machine: Machine) -> dict[str, float]:
+    """What one program keeps each part of a multiprocessor busy for, in milliseconds."""
+    products = 0.0
+    for kind, flops in tally.product_flops.items():
+        fed = tally.pointer_fed_flops.get(kind, 0.0)
+        products += (flops - fed + fed / POINTER_FED) / machine.products[kind]
+    accesses = tally.single_accesses / machine.single_accesses
+    if products:
+        # To registers, to shared memory, and not under way while products are.
+        products += 2 * accesses
+    return {
+        "products": products,
+        "arithmetic": (tally.arithmetic + (SPECIAL_COST - 1) * tally.special) / machine.operations,
+        "L2 cache": sum(tally.moved.values()) / machine.cache_bytes,
+        "single accesses": accesses,
+    }
+
+
+def _compulsory(choice: Choice, tallies: Sequence[Tally], nbytes: Mapping[str, int]) -> float:
+    """Bytes of device memory where each touched one passes it once for loads and once for stores."""
+    loaded = _summed(choice, [tally.loaded for tally in tallies])
+    stored = _summed(choice, [tally.stored for tally in tallies])
+    moved = _summed(choice, [tally.moved for tally in tallies])
+    total = 0.0
+    for name, sectors in moved.items():
+        loads, stores = loaded.get(name, 0.0), stored.get(name, 0.0)
+        wasted = sectors / (loads + stores)
+        most = float(nbytes.get(name, float("inf")))
+        total += min(loads * wasted, most) + min(stores * wasted, most)
+    return total
+
+
+def _summed(choice: Choice, counted: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = sorted({name for counts in counted for name in counts})
+    return {name: choice.total([counts.get(name, 0.0) for counts in counted]) for name in names}

@@ -1,0 +1,97 @@
+"""Which programs of a grid are interpreted, which trips of a loop are followed, and how counts are scaled back.
+
+Pure functions of sizes and a random generator. Two opposite corners of a grid stand for themselves; the rest is sampled
+over the order of launch, the middle and one of each stretch. The same holds for a loop: first and last trip, and some
+between.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+SMALL_GRID = 8
+"""Grids of up to so many programs are interpreted whole."""
+INNER_PROGRAMS = 4
+"""Programs that stand for all but the first and the last; one of them is the middle one."""
+SHORT_LOOP = 8
+"""Loops of up to so many trips are followed in full."""
+INNER_TRIPS = 1
+"""Trips that stand for all but the first and the last."""
+
+Program = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Programs to interpret: `corners` stand for themselves, `inner` for the other `inner_total` together."""
+
+    corners: tuple[Program, ...]
+    inner: tuple[Program, ...]
+    inner_total: int
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All of them, corners first."""
+        return self.corners + self.inner
+
+    @property
+    def whole(self) -> bool:
+        """True where nothing is left out."""
+        return self.inner_total == len(self.inner)
+
+    def total(self, values: Sequence[float]) -> float:
+        """The sum over the grid, from a value a chosen program, in the order of `programs`."""
+        corner, inner = values[: len(self.corners)], values[len(self.corners) :]
+        mean = sum(inner) / len(inner) if inner else 0.0
+        return sum(corner) + mean * self.inner_total
+
+    def spread(self, values: Sequence[float]) -> float | None:
+        """Coefficient of variation over the sampled programs; None where it cannot be told."""
+        inner = values[len(self.corners) :] or values
+        mean = sum(inner) / len(inner) if inner else 0.0
+        if len(inner) < 2 or mean == 0:
+            return None
+        return math.sqrt(sum((value - mean) ** 2 for value in inner) / (len(inner) - 1)) / mean
+
+
+def choose_programs(grid: Program, generator: random.Random) -> Choice:
+    """The programs of a grid to interpret, x running fastest."""
+    count = math.prod(grid)
+    if count <= SMALL_GRID:
+        return Choice((), tuple(_place(index, grid) for index in range(count)), count)
+    corners = [0, count - 1]
+    middle = count // 2
+    inner = {middle} - set(corners)
+    for first, end in _strata(0, count, INNER_PROGRAMS - len(inner)):
+        free = [index for index in _tries(first, end, generator) if index not in corners and index not in inner]
+        inner.update(free[:1])
+    places = [_place(index, grid) for index in (*corners, *sorted(inner))]
+    return Choice(tuple(places[: len(corners)]), tuple(places[len(corners) :]), count - len(corners))
+
+
+def choose_trips(count: int, generator: random.Random) -> list[tuple[int, float]]:
+    """The trips of a loop to follow, in order, each with how many trips it stands for."""
+    if count <= SHORT_LOOP:
+        return [(trip, 1.0) for trip in range(count)]
+    weight = (count - 2) / INNER_TRIPS
+    inner = [generator.randrange(first, end) for first, end in _strata(1, count - 1, INNER_TRIPS)]
+    return [(0, 1.0), *((trip, weight) for trip in inner), (count - 1, 1.0)]
+
+
+def _strata(first: int, end: int, parts: int) -> Iterator[tuple[int, int]]:
+    for part in range(parts):
+        bounds = [first + (end - first) * at // parts for at in (part, part + 1)]
+        if bounds[0] < bounds[1]:
+            yield bounds[0], bounds[1]
+
+
+def _tries(first: int, end: int, generator: random.Random) -> Iterator[int]:
+    return (generator.randrange(first, end) for _ in range(4))
+
+
+def _place(index: int, grid: Program) -> Program:
+    x, y, _ = grid
+    return index % x, index // x % y, index // (x * y)
