@@ -169,12 +169,25 @@ class Settings:
         _one_of("reasoning-effort", self.reasoning_effort, EFFORTS)
         _address(self.api_base)
         _gpu(self.gpu)
+        if self.gpu is not None and self.device == "cpu":
+            raise UsageError(
+                f"gpu {self.gpu} and device cpu contradict each other: the one names a GPU, the other lets none be "
+                "used; leave one of them out"
+            )
         prefix_words(self.evaluator)
 
     def over(self, lower: Settings) -> Settings:
-        """This layer laid over `lower`: what this one leaves open, the lower one decides."""
+        """This layer laid over `lower`: what this one leaves open, the lower one decides.
+
+        A GPU that the one names takes the place of a CPU that the other does, and the other way round.
+        """
         own = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return dataclasses.replace(lower, **{name: value for name, value in own.items() if value is not None})
+        said = {name: value for name, value in own.items() if value is not None}
+        if self.device == "cpu":
+            said["gpu"] = None
+        elif self.gpu is not None and self.device is None and lower.device == "cpu":
+            said["device"] = None
+        return dataclasses.replace(lower, **said)
 
     def resolve(self, task: str, model: str, levels: tuple[str, ...]) -> RunConfig:
         """The run's configuration. Raises UsageError for a value that no run can have."""

@@ -24,6 +24,13 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
     assert config.protocol == "default" and config.levels == ("L1",)
 
 
+def test_a_gpu_that_is_named_takes_the_place_of_a_cpu_that_a_file_names_and_the_other_way_round() -> None:
+    gpu, cpu = Settings(gpu="0"), Settings(device="cpu")
+    assert (gpu.over(cpu).gpu, gpu.over(cpu).device) == ("0", None)
+    assert (cpu.over(gpu).gpu, cpu.over(gpu).device) == (None, "cpu")
+    assert (gpu.over(Settings(device="cuda")).gpu, gpu.over(Settings(device="cuda")).device) == ("0", "cuda")
+
+
 def test_the_protocol_decides_how_a_model_is_told_and_a_recording_keeps_its_wording() -> None:
     told = {name: Settings(protocol=name).resolve("muon", "scripted/a.json", ()).wording for name in PROTOCOLS}
     assert told == {"default": "brief", "paper": "tables", "efficient": "brief"}
@@ -47,6 +54,7 @@ def test_a_configuration_survives_json() -> None:
         ("unsafe_no_sandbox = true", "unknown key 'unsafe_no_sandbox'"),
         ("target = 'a100'", "target 'a100' does not exist; choose one of b200"),
         ("gpu = 'first'", "gpu 'first' is no index and no UUID; give one that `nvidia-smi -L` shows"),
+        ("gpu = '0'\ndevice = 'cpu'", "gpu 0 and device cpu contradict each other"),
         ("evaluator = 'ssh \"host'", "evaluator 'ssh \"host' cannot be split into words"),
         ("model = ", "is no TOML"),
     ],

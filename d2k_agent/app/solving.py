@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import platform
 import secrets
-import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,8 +37,7 @@ from d2k_agent.app.modelling import (
 )
 from d2k_agent.app.recorded import (
     baseline_sha256,
-    require_same_sandbox,
-    require_same_server,
+    require_same_options,
     require_same_task,
     task_of,
 )
@@ -91,6 +89,7 @@ def replay(
     model = ChosenModel(f"{REPLAY}{recorded.path.resolve()}")
     record = recorded.read_record()
     task, was = task_of(record, task_name), record.config
+    wishes = settings.over(Settings(device=was.device))
     config = dataclasses.replace(
         was,
         task=_task_reference(task),
@@ -102,9 +101,9 @@ def replay(
         budget_working_s=None,
         stop_policy=None,
         target=settings.target or was.target,
-        device=settings.device or was.device,
+        device=wishes.device or "auto",
         # The recording's are those of the machine that made it.
-        gpu=settings.gpu,
+        gpu=wishes.gpu,
         evaluator=settings.evaluator or None,
         unsafe_no_sandbox=bool(settings.unsafe_no_sandbox),
         # A replay is no further run of the study that the recording belongs to.
@@ -136,12 +135,10 @@ def resume(
     if trace.finished is not None:
         raise UsageError(_over(run.path.name, trace.finished.stop_reason, name))
     config = trace.run.config
+    require_same_options(trace.run, settings, task_name, name)
     task = task_of(trace.run, task_name)
     run.require_own_files()
     require_same_task(trace.run, task)
-    _require_same_evaluator(config, settings)
-    require_same_server(config, settings)
-    require_same_sandbox(config, settings)
     _require_its_gpu(around, trace.run)
     refuse_early(around, config)
     watcher.begin(f"resuming {name}")
@@ -206,17 +203,6 @@ def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
         raise UsageError(
             f"{record.run_id} began under the isolation {began_with}, this machine offers {isolation.kind}; results of "
             "the two are not to be mixed: resume it where it began, or start a new run"
-        )
-
-
-def _require_same_evaluator(config: RunConfig, settings: Settings) -> None:
-    """A run's folder may be a stranger's: the program that it names is run only when the user names it too."""
-    began_with, given = config.evaluator or "", settings.evaluator or ""
-    if began_with != given:
-        where = f"through {began_with!r}" if began_with else "on its own machine"
-        raise UsageError(
-            f"this run began with an evaluator {where}, and results of two machines are not to be mixed; resume it "
-            f"with {shlex.join(['--evaluator', began_with])}, or start a new run"
         )
 
 

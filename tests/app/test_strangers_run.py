@@ -47,7 +47,7 @@ USES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", USES)
 def test_the_task_that_a_record_names_is_not_run_unless_the_user_names_it(name: str, tmp_path: Path) -> None:
     run = ended_run(tmp_path, over=name != "resume")
-    with pytest.raises(UsageError, match="Python is run with your own rights: look at it, then name it with --task "):
+    with pytest.raises(UsageError, match="Python is run with your own rights; look at it, then name it with --task "):
         USES[name](tmp_path)
     assert not (tmp_path / "again").exists() and not (tmp_path / "run-bundle").exists()
     assert {path.name for path in run.path.iterdir()} <= {
@@ -172,3 +172,22 @@ def test_the_way_on_after_an_interruption_names_what_is_not_taken_from_the_folde
     assert words[3:] == ["--task", str(tmp_path / "scaling"), "--evaluator", "ssh host"]
     plain = dataclasses.replace(config, task="muon", evaluator=None)
     assert resume_command(plain, Path("run")) == "d2k-agent resume run"
+
+
+def test_resume_names_all_that_is_missing_at_once_and_what_it_names_is_enough(tmp_path: Path) -> None:
+    run = ended_run(tmp_path, over=False, evaluator="ssh host", unsafe_no_sandbox=True)
+    record(run, model="openai/x", model_options={"api_base": EVIL})
+    for given, named in ((Settings(), None), (Settings(evaluator="ssh other"), str(tmp_path / "scaling"))):
+        with pytest.raises(UsageError) as refusal:
+            resume(around(tmp_path), "run", given, quiet(), named)
+        told = str(refusal.value)
+        assert ("does not ship" in told) is (named is None)
+        for words in ("through 'ssh host'", f"the server {EVIL}, and your key", "gave up the sandbox"):
+            assert words in told
+        line = shlex.join(
+            ["d2k-agent", "resume", "run", "--task", str(tmp_path / "scaling"), "--evaluator", "ssh host"]
+        )
+        assert f"`{line} --api-base {EVIL} --unsafe-no-sandbox`" in told
+    enough = Settings(evaluator="ssh host", api_base=EVIL, unsafe_no_sandbox=True)
+    with pytest.raises(UsageError, match="began under the isolation"):
+        resume(around(tmp_path), "run", enough, quiet(), str(tmp_path / "scaling"))

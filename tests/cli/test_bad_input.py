@@ -40,6 +40,10 @@ def script(folder: Path) -> str:
         (("solve", "muon", "--model", "replay/none"), ("no recorded run 'none'",)),
         (("evaluate", "muon", "none.py"), ("no file", "none.py")),
         (("evaluate", "muon", "none.py", "--workload", "huge"), ("no workload 'huge'",)),
+        *(
+            ((*line, "--gpu", "0", "--device", "cpu"), ("gpu 0 and device cpu contradict each other", "leave one"))
+            for line in (("solve", "muon"), ("evaluate", "muon", "none.py"), ("score", "none"))
+        ),
         (("resume", "none"), ("no run 'none'",)),
         (("stop", "none"), ("no run 'none'",)),
         (("runs", "rm", "none"), ("no run 'none'",)),
