@@ -7,6 +7,7 @@ taken from the journal. Does not cover: who is selected (selection.py) or how a 
 from __future__ import annotations
 
 from d2k_agent.agent.parts import Confirm, Parts
+from d2k_agent.catalog import IMPOSSIBLE
 from d2k_agent.contract import MOST_DRIFT, Verdict, VerdictStatus
 from d2k_agent.errors import MachineError
 from d2k_agent.records import (
@@ -80,6 +81,8 @@ def conclusion(choice: Choice, found: Confirmation) -> SelectionConfirmed:
         return _concluded(choice, None, "not confirmed: nothing on this machine can measure the selection again")
     if status is not VerdictStatus.PASSED:
         return _concluded(choice, False, f"refused when judged again: {status}" + (f", {words}" if words else ""))
+    if found.times is not None and found.times.impossible:
+        return _concluded(choice, False, f"refused when judged again: {IMPOSSIBLE}, and that is not explained")
     speedup = found.geomean_speedup
     if speedup is None:
         return _concluded(choice, None, f"not confirmed: {_why_void(found)}")

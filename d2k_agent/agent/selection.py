@@ -1,7 +1,8 @@
 """Which submission stands for the run: a pure function over the records.
 
 Eligible is a submission that passed and was measured on every registered workload of the task within the limit of
-turns. Without one, the last correct and rule-abiding candidate is named as provisional, and it has no rank.
+turns, nowhere faster than the hardware allows. Without one, the last correct and rule-abiding candidate is named as
+provisional, and it has no rank.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from d2k_agent.catalog import IMPOSSIBLE
 from d2k_agent.contract import VerdictStatus
 from d2k_agent.contract.wording import counted
 from d2k_agent.records import Choice, Submission
@@ -33,9 +35,10 @@ def select(
     in_time = [item for item in submissions if item.turn <= turn_limit]
     within = [item for item in in_time if item.sha256 not in refused]
     eligible = [choice_of(item) for item in within if item.eligible(workloads)]
+    blocked = _blocked(within)
     if eligible:
         best = min(eligible, key=lambda choice: (-(choice.geomean_speedup or 0.0), choice.turn))
-        return Selection(best, None, f"the fastest of {counted(len(eligible), 'eligible submission')}")
+        return Selection(best, None, f"the fastest of {counted(len(eligible), 'eligible submission')}{blocked}")
     correct = [item for item in within if item.verdict.status is VerdictStatus.UNTIMED]
     if correct:
         why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
@@ -44,7 +47,18 @@ def select(
         return Selection(None, None, "nothing was handed in that could be chosen")
     again = len(in_time) - len(within)
     refusals = f" ({again} refused when judged again)" if again else ""
-    return Selection(None, None, f"of {counted(len(in_time), 'submission')} none was accepted{refusals}")
+    return Selection(None, None, f"of {counted(len(in_time), 'submission')} none was accepted{refusals}{blocked}")
+
+
+def _blocked(within: Sequence[Submission]) -> str:
+    """Which submissions are blocked, why, and what would free them."""
+    turns = [str(item.turn) for item in within if item.impossible]
+    if not turns:
+        return ""
+    return (
+        f"; turn{'s' * (len(turns) > 1)} {', '.join(turns)} blocked: {IMPOSSIBLE}; find out why, and where the kernel "
+        "rightly does less than the task's hidden/sol.py counts, correct that file and judge it again"
+    )
 
 
 def choice_of(submission: Submission) -> Choice:

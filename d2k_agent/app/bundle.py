@@ -15,13 +15,16 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from d2k_agent.contract import CompileReport, EvaluatorJob, JobKind, TaskBundle, source_sha256
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.score import Scored
+
+if TYPE_CHECKING:
+    from d2k_agent.catalog import Counts
 
 FORMAT = 1
 MANIFEST, EVALUATOR = "manifest.json", "evaluator.zip"
@@ -29,12 +32,16 @@ MANIFEST, EVALUATOR = "manifest.json", "evaluator.zip"
 
 @dataclass(frozen=True)
 class Subject:
-    """All that a score needs of a run: its winner, its task, and the baseline (None: the task has none)."""
+    """All that a score needs of a run: its winner, its task, and the baseline (None: the task has none).
+
+    `counts` tell, by workload, what the hardware allows; they stay with the controller and are in no bundle.
+    """
 
     scored: Scored
     task: TaskBundle
     candidate: str
     baseline: str | None
+    counts: Mapping[str, Counts] = field(default_factory=dict)
 
     def job(self, device: str = "auto", unsafe: bool = False) -> EvaluatorJob:
         """Judge and measure the winner as at the end of a run, under a fresh secret seed.

@@ -12,8 +12,10 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.catalog import cache_bytes, counts_of
 from d2k_agent.config import Settings
 from d2k_agent.contract.ceilings import NOT_MEASURED, Ceilings
 from d2k_agent.contract.data_sheets import DATA_SHEETS, ceilings_of, data_sheet, shipped_measurement
@@ -22,6 +24,11 @@ from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.isolation import gpu_devices
 from d2k_agent.reports.ceilings_text import KnownGpu
+
+if TYPE_CHECKING:
+    from d2k_agent.catalog import Task
+    from d2k_agent.contract import Verdict
+    from d2k_agent.reports.headroom import Headroom
 
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from d2k_agent.evaluator.ceilings import main; main()"
 
@@ -82,6 +89,15 @@ def known_gpus(known: KnownCeilings, name: str | None = None) -> list[KnownGpu]:
         here, shipped = known.measured(each), shipped_measurement(each)
         found.append(KnownGpu(each, here or shipped, here is not None, data_sheet(each)))
     return found
+
+
+def headroom_of_verdict(around: Surroundings, task: Task, verdict: Verdict) -> list[Headroom]:
+    """How far the latencies of a verdict are above the modelled floors; empty where none is known."""
+    from d2k_agent.reports.headroom import headroom_of
+    from d2k_agent.reports.measured_text import measured_of_verdict
+
+    ceilings = KnownCeilings(around).best(verdict.environment.device_name)
+    return headroom_of(measured_of_verdict(verdict), counts_of(task), ceilings, cache_bytes(verdict.environment))
 
 
 def measure(around: Surroundings, command_line: Settings) -> Ceilings:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.catalog import counts_of, suspected
 from d2k_agent.config import Settings
 from d2k_agent.contract import EvaluatorJob, JobKind, Verdict, VerdictStatus
 from d2k_agent.errors import EvaluatorError, UsageError
@@ -78,6 +79,7 @@ class Evaluation:
         self._device = device
         self._unsafe = unsafe
         self._baseline = baseline if baseline is not None else task.baseline_text()
+        self._counts = counts_of(task)
 
     def judge(self, kind: JobKind, candidate: str, workloads: Sequence[str] = (), beat: float | None = None) -> Verdict:
         """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had.
@@ -97,7 +99,7 @@ class Evaluation:
             beat=beat,
         )
         try:
-            return self._launcher.launch(job)
+            return suspected(self._launcher.launch(job), self._counts)
         except EvaluatorError as death:
             return self._blame(job, death)
 

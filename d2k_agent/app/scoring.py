@@ -49,6 +49,7 @@ def score_run(
 
     Raises UsageError for a run without a winner, MachineError where nobody can judge.
     """
+    from d2k_agent.catalog import suspected
     from d2k_agent.records.files import write_atomically, writing
 
     settings = around.settings(command_line)
@@ -63,6 +64,7 @@ def score_run(
         verdict = launcher.launch(subject.job(settings.device or "auto", bool(settings.unsafe_no_sandbox)))
     finally:
         launcher.close()
+    verdict = suspected(verdict, subject.counts)
     now = datetime.now(UTC)
     data = score_data(subject.scored, verdict, now.isoformat(timespec="seconds"), evaluator=settings.evaluator or None)
     path = folder / f"{now:%Y%m%d-%H%M%S-%f}.json"
@@ -76,6 +78,7 @@ def subject_of(run: RunFolder, settings: Settings, name: str, task_name: str | N
     Its target is the one that `settings` name, else the one that the run was started for, else a B200: not the GPU on
     which the run happened to be judged.
     """
+    from d2k_agent.catalog import counts_of
     from d2k_agent.records import read_trace
 
     trace = read_trace(run.path)
@@ -85,7 +88,7 @@ def subject_of(run: RunFolder, settings: Settings, name: str, task_name: str | N
     target = settings.target or trace.run.config.target or DEFAULT_TARGET
     judged_for = _judged_for(trace, choice)
     scored = Scored(trace.run.run_id, task.slug, choice.turn, choice.sha256, target, ranked, why, judged_for)
-    return Subject(scored, task.bundle(), run.candidate(choice.sha256), task.baseline_text())
+    return Subject(scored, task.bundle(), run.candidate(choice.sha256), task.baseline_text(), counts_of(task))
 
 
 def _judged_for(trace: Trace, choice: Choice) -> str | None:

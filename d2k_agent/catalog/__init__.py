@@ -6,6 +6,7 @@ Does not cover: running anything of a task. Standard library only; torch is neve
 
 from d2k_agent.catalog.checking import Finding, check_task
 from d2k_agent.catalog.finding import find_task, list_tasks, shipped_task
+from d2k_agent.catalog.impossible import IMPOSSIBLE, suspected
 from d2k_agent.catalog.latencies import SourceLatencies, source_latencies
 from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
 from d2k_agent.catalog.resources import (
@@ -18,12 +19,13 @@ from d2k_agent.catalog.resources import (
     tools_dir,
 )
 from d2k_agent.catalog.scaffold import new_task
-from d2k_agent.catalog.speed_of_light import Counts, SpeedOfLight, rotated_floor, speed_of_light
+from d2k_agent.catalog.speed_of_light import Counts, SpeedOfLight, cache_bytes, counts_of, rotated_floor, speed_of_light
 from d2k_agent.catalog.staging import stage, staged_files
 from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
 from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
 
 __all__ = [
+    "IMPOSSIBLE",
     "LEVELS",
     "SHARED_FILES",
     "Counts",
@@ -33,7 +35,9 @@ __all__ = [
     "Task",
     "Workload",
     "WrongKernel",
+    "cache_bytes",
     "check_task",
+    "counts_of",
     "data_root",
     "find_task",
     "guidance_dir",
@@ -50,6 +54,7 @@ __all__ = [
     "speed_of_light",
     "stage",
     "staged_files",
+    "suspected",
     "tasks_dir",
     "tools_dir",
     "wrong_kernels",

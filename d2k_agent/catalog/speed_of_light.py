@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from d2k_agent.catalog.reading import read_text
 from d2k_agent.catalog.task import Task
+from d2k_agent.contract import Environment
 from d2k_agent.contract.ceilings import PRODUCTS, Ceilings, Floor, Work, floor_of
 from d2k_agent.contract.rotation import MOST_SETS, sets_for, staying_bytes
 from d2k_agent.errors import UsageError
@@ -94,6 +95,12 @@ def speed_of_light(task: Task) -> SpeedOfLight | None:
     return SpeedOfLight(task.slug, path, {name: names[name] for name in FUNCTIONS})
 
 
+def counts_of(task: Task) -> dict[str, Counts]:
+    """The counts of each registered workload by its label; empty where the task has none. Raises UsageError."""
+    sol = speed_of_light(task)
+    return {} if sol is None else {workload.label: sol.counts(workload.params) for workload in task.workloads}
+
+
 def _beyond_arithmetic(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Lines with what could reach beyond the file. Without attributes and imports nothing leads to other objects."""
     for node in ast.walk(tree):
@@ -124,6 +131,12 @@ def _raised(slug: str, path: Path, problem: BaseException) -> UsageError:
 
 def _error(slug: str, path: Path, line: int, told: str) -> UsageError:
     return UsageError(f"task {slug}: {path}, line {line}: {told}; correct the file")
+
+
+def cache_bytes(environment: Environment) -> int | None:
+    """The size of the L2 cache of the GPU that a verdict was made on, None where it does not say."""
+    told = environment.details.get("l2_bytes")
+    return told if isinstance(told, int) else None
 
 
 def rotated_floor(

@@ -11,6 +11,7 @@ from d2k_agent.cli.parsing import Parser, add_evaluation_options, add_json, comm
 if TYPE_CHECKING:
     from d2k_agent.cli.parsing import Commands
     from d2k_agent.contract import JobKind, Verdict
+    from d2k_agent.reports.headroom import Headroom
 
 EVALUATE = "d2k-agent evaluate tasks/muon solution.py"
 COMPILE = "d2k-agent compile tasks/muon solution.py --target b200"
@@ -92,8 +93,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(verified_data(comparison))
     else:
-        page = f"\n\n{explained_text(comparison.now)}" if arguments.explain else ""
-        print_text(verified_text(comparison, str(earlier)) + page)
+        print_text(verified_text(comparison, str(earlier)))
+        if arguments.explain:
+            print_text(f"\n{explained_text(comparison.now, _headroom(arguments, comparison.now))}")
     timed = comparison.latencies and comparison.comparable
     return 0 if comparison.verified and (timed or not arguments.require_timing) else 1
 
@@ -128,6 +130,14 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     return verdict
 
 
+def _headroom(arguments: argparse.Namespace, verdict: Verdict) -> list[Headroom]:
+    from d2k_agent.app.ceilings import headroom_of_verdict
+    from d2k_agent.app.surroundings import here
+    from d2k_agent.catalog import find_task
+
+    return headroom_of_verdict(here(), find_task(arguments.task), verdict)
+
+
 def _baseline(arguments: argparse.Namespace) -> Path | None:
     given = getattr(arguments, "baseline", None)
     return None if given is None else Path(given)
@@ -142,6 +152,6 @@ def _print(arguments: argparse.Namespace, verdict: Verdict, kind: JobKind) -> No
     if arguments.json:
         print_json(verdict_data(verdict))
     elif getattr(arguments, "explain", False):
-        print_text(explained_text(verdict))
+        print_text(explained_text(verdict, _headroom(arguments, verdict)))
     else:
         print_text(answer_text(kind, verdict))

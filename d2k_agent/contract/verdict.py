@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from d2k_agent.contract.compilation import CompileReport
+from d2k_agent.contract.modelled import ModelledLatency
 from d2k_agent.contract.profile import Profile
 from d2k_agent.contract.sanitize import SanitizerReport
 
@@ -163,7 +164,11 @@ class Verdict:
     profile: Profile | None = None
     libraries: tuple[str, ...] = ()
     """Libraries that the candidate's processes mapped after they began to import it, as read from outside."""
+    impossible: tuple[str, ...] = ()
+    """Labels of workloads that were measured faster than the hardware allows, as who asked for the verdict found."""
     sanitizer: SanitizerReport | None = None
+    modelled: ModelledLatency | None = None
+    """What a model says where nothing was measured; nothing rests on it but the order of provisional candidates."""
 
     def __post_init__(self) -> None:
         if self.status is VerdictStatus.RULE_VIOLATION and not self.violations:
@@ -175,10 +180,13 @@ class Verdict:
             registered and all(result.status is VerdictStatus.PASSED for result in registered)
         ):
             raise ValueError("a passed verdict has a measurement for every registered workload")
+        if self.modelled is not None and self.status is not VerdictStatus.UNTIMED:
+            raise ValueError(f"a {self.status} verdict has no modelled latency")
         if self.geomean_speedup is not None and self.status is not VerdictStatus.PASSED:
             raise ValueError(f"a {self.status} verdict has no speedup")
 
     @property
     def eligible(self) -> bool:
-        """True when the candidate may become the final submission: it passed, measured, on every workload."""
-        return self.status is VerdictStatus.PASSED and self.geomean_speedup is not None
+        """True when the candidate may become the final submission: it passed, measured, on every workload, and no
+        latency is impossible."""
+        return self.status is VerdictStatus.PASSED and self.geomean_speedup is not None and not self.impossible

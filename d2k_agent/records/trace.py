@@ -64,13 +64,19 @@ class Submission:
         return self.times.measured if self.times else frozenset()
 
     @property
+    def impossible(self) -> bool:
+        """True when a latency is below what the hardware allows, and nobody has explained it."""
+        return self.times is not None and bool(self.times.impossible)
+
+    @property
     def geomean_speedup(self) -> float | None:
         """The candidate's score against the baseline, None unless everything was measured."""
         return self.times.geomean_speedup if self.times and self.verdict.status is VerdictStatus.PASSED else None
 
     def eligible(self, workloads: Collection[str]) -> bool:
-        """True when it may stand for a run: passed, and measured on each of `workloads` (labels)."""
-        return self.geomean_speedup is not None and set(workloads) <= self.measured & self.registered
+        """True when it may stand for a run: passed, and measured on each of `workloads` (labels), by what can be."""
+        measured = self.geomean_speedup is not None and set(workloads) <= self.measured & self.registered
+        return measured and not self.impossible
 
 
 def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:

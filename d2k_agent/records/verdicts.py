@@ -86,7 +86,8 @@ class Times(_Record):
     """All that was measured in one evaluation, and what was said about it.
 
     `drift` is how far the baseline moved between the ends of A B B A, as a fraction. `violations` are those of a
-    verdict that was reached by timing, with their words.
+    verdict that was reached by timing, with their words. `impossible` names workloads that were measured faster than
+    the hardware allows.
     """
 
     workloads: tuple[WorkloadTime, ...]
@@ -97,6 +98,7 @@ class Times(_Record):
     drift: float | None = None
     profile: Profile | None = None
     violations: tuple[Violation, ...] = ()
+    impossible: tuple[str, ...] = ()
 
     @property
     def measured(self) -> frozenset[str]:
@@ -182,6 +184,7 @@ def _times(verdict: Verdict) -> Times:
         drift=finite(verdict.drift),
         profile=verdict.profile,
         violations=verdict.violations,
+        impossible=verdict.impossible,
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from d2k_agent.contract import Check, Environment, Verdict, VerdictStatus
 from d2k_agent.reports.explained_kernels import WIDTH, kernels_text
@@ -19,6 +20,9 @@ from d2k_agent.reports.measured_text import DIGEST_CHARS
 from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.tables import UNKNOWN, number, size, table
 from d2k_agent.reports.verdict_text import verdict_text
+
+if TYPE_CHECKING:
+    from d2k_agent.reports.headroom import Headroom
 
 BYTES = ("memory", "copies")
 """Gates whose values are bytes."""
@@ -41,19 +45,30 @@ NEXT = {
 WHOLE = "have run() do its whole work in every call: nothing put off, remembered, or left to another thread or stream."
 
 
-def explained_text(verdict: Verdict) -> str:
-    """The page: sections in the order in which an author asks, each with its title."""
+def explained_text(verdict: Verdict, headroom: Sequence[Headroom] = ()) -> str:
+    """The page: sections in the order in which an author asks, each with its title.
+
+    `headroom` is that of the measured workloads, where floors are known. The page is for people: no agent sees it.
+    """
     sections = [
         _head(verdict),
         "Checked, in this order\n" + _indented(steps_text(verdict)),
         *_found(verdict),
         "Latencies, in milliseconds a call\n" + _indented(times_text(verdict)),
+        *_above_floors(headroom),
         "Memory\n" + _indented(_memory(verdict)),
         "Kernels\n" + _indented(kernels_text(verdict)),
         *([] if verdict.profile is None else ["Profile\n" + _indented(profile_text(verdict.profile))]),
         "Machine and digests\n" + _indented("\n".join(_machine(verdict))),
     ]
     return "\n\n".join(sections)
+
+
+def _above_floors(headroom: Sequence[Headroom]) -> Iterator[str]:
+    if headroom:
+        from d2k_agent.reports.headroom import headroom_text
+
+        yield "Above the modelled floor\n" + _indented(headroom_text(headroom))
 
 
 def _head(verdict: Verdict) -> str:
