@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -61,7 +63,7 @@ def replay_stops(
         return _replayed(trace, label, str(run.path), parsed, noted)
 
     found, problems = read_runs(around, names, command_line, progress, read)
-    replays = tuple(replay for index in range(len(parsed)) for of_run in found for replay in of_run[index : index + 1])
+    replays = tuple(replay for of_policy in zip(*found, strict=True) for replay in of_policy)
     return Replays(replays, tuple(sources), problems)
 
 
@@ -87,9 +89,13 @@ def _replayed(
     for policy in policies:
         stop = first_stop(history.points, policy, floors)
         decision = stop.decision
-        replays.append(
-            PolicyReplay(policy.text, report, stop.after_turn, decision.stop is None, decision.why, decision.numbers)
+        replay = PolicyReplay(
+            policy.text, report, stop.after_turn, decision.stop is None, decision.why, decision.numbers
         )
+        shares = (share for share in dataclasses.astuple(replay.saved) if share is not None)
+        if not all(map(math.isfinite, (*shares, *replay.numbers.values()))):
+            raise ValueError(f"{policy.text} finds numbers beyond all bounds")
+        replays.append(replay)
     return replays
 
 

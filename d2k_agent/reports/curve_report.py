@@ -17,6 +17,7 @@ from d2k_agent.records import (
     Cost,
     Curve,
     Point,
+    PolicyStopped,
     RunFinished,
     RunRecord,
     SelectionConfirmed,
@@ -191,6 +192,9 @@ def _notes(trace: Trace, found: Curve, environments: Sequence[Environment], driv
         yield "no model wrote it: its replies are a script written by hand"
     elif trace.run.config.model.startswith("replay/"):
         yield "no model was asked: its replies are those of a recorded run"
+    stopped = next((event for event in trace.events if isinstance(event, PolicyStopped)), None)
+    if stopped is not None:
+        yield f"its stopping policy {stopped.policy} ended it after turn {stopped.turn}: {stopped.why}"
     if found.end.best is None:
         yield _why_unranked(trace, environments)
     if trace.refused:

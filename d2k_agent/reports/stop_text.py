@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,14 +26,15 @@ METHOD = (
     "Saved: the share of what the whole run took. Score kept: the score after that turn in percent of the final one, "
     "both as `report` has them; a candidate that was refused when judged again is in neither."
 )
+NOT_KNOWN = Saved(None, None, None, None)
 
 
 @dataclass(frozen=True)
 class PolicyReplay:
     """A policy over a run that is over.
 
-    `after_turn` is None where it let the run go on to its end, and it is `undecided` where it could not tell then.
-    `why` and `numbers` are those of its last decision.
+    `after_turn` is None where it let the run go on to its end, and it is `undecided` where it could not tell at some
+    turn of that run. `why` and `numbers` are those of the decision that this rests on.
     """
 
     policy: str
@@ -45,8 +46,8 @@ class PolicyReplay:
 
     @property
     def saved(self) -> Saved:
-        """What it would have saved and kept of the run."""
-        return self.run.curve.saved_after(self.after_turn)
+        """What it would have saved and kept of the run: nobody knows where it could not tell."""
+        return NOT_KNOWN if self.undecided else self.run.curve.saved_after(self.after_turn)
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,7 @@ def stop_text(replays: Sequence[PolicyReplay], floors: Sequence[str]) -> str:
         lines += [table(HEADER, rows, HEADER[2:]), where_text(kind), ""]
     if len(kinds) > 1:
         lines += [f"{apart_text(kinds)} Means are over runs of one kind.", ""]
-    told = (replay for replay in replays if replay.undecided or len(runs) == 1)
-    lines += told_once((replay.policy, _reason(replay)) for replay in told)
+    lines += told_once(_reasons(replay for replay in replays if replay.undecided or len(runs) == 1))
     lines += told_once((run.name, note) for run in runs for note in run.notes)
     return "\n".join([*lines, *(f"Floors: {text}." for text in floors), METHOD])
 
@@ -89,7 +89,8 @@ def stop_data(replays: Sequence[PolicyReplay], floors: Sequence[str], problems: 
 
     Scripts may rely on `problems` (by run, a sentence each), `floors`, `replays` (one a policy and run) and `means`
     (one a policy and kind of runs). `comparable` is equal for runs that may be compared. Shares are in percent, null
-    where unknown; where what was counted has gaps, the field with `_lower_bound` says so.
+    where unknown, as they are where a policy is `undecided`; where what was counted has gaps, the field with
+    `_lower_bound` says so.
     """
     kinds = groups(_runs(replays))
     number_of = {id(run): number for number, kind in enumerate(kinds, start=1) for run in kind}
@@ -184,8 +185,12 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.1f} %"
 
 
-def _reason(replay: PolicyReplay) -> str:
-    if replay.after_turn is not None:
-        return f"stops {replay.run.name} after turn {replay.after_turn}, since {replay.why}"
-    verb = "cannot tell when to stop" if replay.undecided else "does not stop"
-    return f"{verb} {replay.run.name}: {replay.why}"
+def _reasons(replays: Iterable[PolicyReplay]) -> Iterator[tuple[str, str]]:
+    """Policies with what they did and why, and with all runs of which that is so."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for replay in replays:
+        stops = "does not stop" if replay.after_turn is None else f"stops after turn {replay.after_turn}"
+        does = "cannot tell when to stop" if replay.undecided else stops
+        found.setdefault((replay.policy, does, replay.why), []).append(replay.run.name)
+    for (policy, does, why), names in found.items():
+        yield policy, f"{does} ({', '.join(names)}): {why}"

@@ -17,8 +17,9 @@ DEFAULT_POLICIES = (
     "plateau:turns=10,percent=1",
     "plateau:turns=20,percent=1",
     "plateau:turns=40,percent=1",
-    "gain:percent-per-usd=0.1,percent-per-mtok=0.1,turns=20",
-    "gain:percent-per-usd=1,percent-per-mtok=1,turns=20",
+    "gain:percent-per-usd=0.1,turns=20",
+    "gain:percent-per-usd=1,turns=20",
+    "gain:percent-per-mtok=1,turns=20",
 )
 
 

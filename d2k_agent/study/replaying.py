@@ -11,7 +11,10 @@ from d2k_agent.study.policies import Decision, FloorsFor, Gain, Headroom, Policy
 
 @dataclass(frozen=True)
 class Stop:
-    """The turn after which a policy ends a run, None where it never does; `decision` is the one that it made last."""
+    """The turn after which a policy ends a run, None where it never does, and the decision that tells why.
+
+    Where it never does, that is the first of those in which it could not tell, else its last one.
+    """
 
     after_turn: int | None
     decision: Decision
@@ -19,12 +22,14 @@ class Stop:
 
 def first_stop(points: Sequence[Point], policy: Policy, floors_for: FloorsFor) -> Stop:
     """Ask `policy` after every turn of a run with what was recorded until then. `points` are those of a History."""
-    decision = Decision(False, "no turn was completed")
+    blind, decision = None, Decision(False, "no turn was completed")
     for turn in range(1, len(points)):
         decision = policy.decide(points[: turn + 1], floors_for)
         if decision.stop:
             return Stop(points[turn].turn, decision)
-    return Stop(None, decision)
+        if decision.stop is None and blind is None:
+            blind = decision
+    return Stop(None, blind or decision)
 
 
 def stop_rule(policy: Policy, floors_for: FloorsFor) -> Callable[[Sequence[Point]], PolicyStopped | None]:

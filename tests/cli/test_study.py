@@ -10,7 +10,9 @@ import pytest
 
 from d2k_agent.catalog import samples_dir
 from d2k_agent.cli.entry import main
-from d2k_agent.records import RunFolder
+from d2k_agent.records import PolicyStopped, RunFolder, StopReason
+from d2k_agent.reports.progress import ProgressLines
+from d2k_agent.reports.trace_text import event_text
 from d2k_agent.study import DEFAULT_POLICIES
 from tests.cli.runs import call, recorded, script
 from tests.cli.shell import Answer, assert_refused, d2k
@@ -45,7 +47,7 @@ def test_the_sample_run_is_replayed_without_a_key_or_a_gpu(study: Study, tmp_pat
     assert answer.status == 0 and answer.err == ""
     assert "plateau:turns=3,percent=1 muon 9 of 12 unknown unknown 39.5 % 40.4 %".split() in cells(answer)
     assert "headroom:factor=1.5 muon 12 of 12 unknown unknown 0.0 % 100.0 %".split() in cells(answer)
-    assert "stops muon after turn 9, since the last 3 turns made the score better by 0 %." in answer.out
+    assert "stops after turn 9 (muon): the last 3 turns made the score better by 0 %." in answer.out
     assert "15 of 15 replies came without a complete count of tokens" in answer.out
     assert "Floors: the best known algorithm of muon, by its counts and the ceilings (measured) of NVIDIA H200." in (
         answer.out
@@ -58,7 +60,9 @@ def test_without_a_policy_a_few_of_each_kind_are_replayed(study: Study) -> None:
     assert [replay["policy"] for replay in data["replays"]] == list(DEFAULT_POLICIES)
     assert {replay["tokens_percent"] for replay in data["replays"]} == {None}, "unknown is never 0"
     assert {replay["usd_percent"] for replay in data["replays"]} == {None}
-    assert [replay["final_score"] for replay in data["replays"]] == [pytest.approx(3.03, abs=0.005)] * 8
+    assert [replay["final_score"] for replay in data["replays"]] == [pytest.approx(3.03, abs=0.005)] * len(
+        DEFAULT_POLICIES
+    )
 
 
 def test_runs_of_one_kind_have_a_mean_and_a_range(study: Study, tmp_path: Path) -> None:
@@ -100,11 +104,23 @@ def test_runs_of_another_kind_are_in_no_mean(study: Study, tmp_path: Path) -> No
     assert [kind["protocol"] for kind in data["kinds"]] == ["default", "paper"]
 
 
+def test_a_run_that_a_policy_ended_says_so(study: Study, tmp_path: Path) -> None:
+    stopped = PolicyStopped(turn=3, policy="plateau:turns=2,percent=1", why="nothing moved")
+    events = [*turns_of([2.0, None, None]), stopped, *ending([2.0, None, None], StopReason.STOP_POLICY)]
+    recorded(tmp_path, "r", *events, run=record("r", protocol="efficient", stop_policy=stopped.policy))
+    told = "its stopping policy plateau:turns=2,percent=1 ended it after turn 3: nothing moved."
+    assert f"r: {told}" in study("r", *PLATEAU).out
+    shown = " ".join(event_text(event) for event in events)
+    assert "turn 3: the stopping policy plateau:turns=2,percent=1 ends the run: nothing moved" in shown
+    assert "finished: stop_policy after 3 turns" in shown
+    assert ProgressLines().feed(stopped) == "the stopping policy plateau:turns=2,percent=1 ends the run: nothing moved"
+
+
 def test_a_policy_that_cannot_tell_says_why(study: Study, tmp_path: Path) -> None:
     recorded(tmp_path, "one", *a_curved_run(2.0, None).events, run=record("one", task="/somebody/elses/task"))
     answer = study("one", "--policy", "headroom")
-    assert "headroom:factor=1.2 one cannot tell (2)".split() == cells(answer)[1][:5]
-    assert "cannot tell when to stop one: no floor of this task on NVIDIA H200 is known" in answer.out
+    assert "headroom:factor=1.2 one cannot tell (2) unknown unknown unknown unknown".split() == cells(answer)[1]
+    assert "cannot tell when to stop (one): no floor of this task on NVIDIA H200 is known" in answer.out
     (replay,) = json.loads(study("one", "--policy", "headroom", "--json").out)["replays"]
     assert replay["undecided"] is True and replay["stops_after_turn"] is None
 
@@ -128,6 +144,12 @@ def test_runs_without_an_end_or_a_score_are_named_and_the_others_replayed(study:
         assert sum(words in line for line in complaints) == 1, (words, complaints)
     assert "whole" in answer.out and "cut" not in answer.out
     assert set(json.loads(study("whole", "cut", *PLATEAU, "--json").out)["problems"]) == {"cut"}
+
+
+def test_scores_that_no_kernel_has_are_told_as_damage(study: Study, tmp_path: Path) -> None:
+    recorded(tmp_path, "odd", *a_curved_run(1e-300, 1e300).events)
+    answer = study("odd", "--json", "--policy", "plateau:turns=1")
+    assert_refused(answer, 2, "records that contradict each other", "finds numbers beyond all bounds")
 
 
 def test_a_run_that_is_driven_is_to_be_waited_for(study: Study, tmp_path: Path) -> None:

@@ -74,6 +74,15 @@ def test_a_run_that_goes_on_ends_where_its_replay_does(
         assert (first.policy, first.why, first.numbers) == (policy.text, stop.decision.why, stop.decision.numbers)
 
 
+def test_a_policy_that_could_not_tell_at_some_turn_of_a_whole_run_says_so_and_not_its_last_word() -> None:
+    unpriced, priced = a_turn(2, 1.5, USAGE, None), [event for turn in (3, 4, 5) for event in a_turn(turn, 1.5 + turn)]
+    history = points_of(trace_of([*a_turn(1, 1.0, USAGE, None), *unpriced, *priced]))
+    policy = Gain(percent_per_usd=0.01, turns=1)
+    assert policy.decide(history, no_floors).stop is False
+    stop = first_stop(history, policy, no_floors)
+    assert stop.after_turn is None and stop.decision.stop is None and "nobody knows how many US$" in stop.decision.why
+
+
 def test_a_candidate_that_is_refused_at_the_end_counts_for_the_decision_and_not_for_the_score() -> None:
     refused = SelectionConfirmed(sha256=sha_of(2), confirmed=False, note="refused")
     trace = trace_of([*turns_of([1.0, 3.0, None, 1.5]), refused, *ending([1.5])])
