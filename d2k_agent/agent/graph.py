@@ -86,6 +86,7 @@ def _step(name: str, node: Node) -> _Step:
     def step(state: State, *, runtime: Runtime[Parts]) -> Command[str]:
         parts = runtime.context
         parts.node = name
+        parts.turns.entering(name, state["turn"])
         if name in WHEN_STOPPED and parts.run.stop_requested() and not _recorded(name, state, parts.journal):
             way = Way(WHEN_STOPPED[name], {"stop": str(StopReason.STOP_REQUESTED)})
         else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from d2k_agent.agent.budgets import Budgets
 from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.journal import Journal
+from d2k_agent.agent.ranges import TurnRanges
 from d2k_agent.contract import Verdict
 from d2k_agent.models import Model
 from d2k_agent.records import Point, PolicyStopped, RunFolder
@@ -40,7 +41,7 @@ Stopping = Callable[[Sequence[Point]], PolicyStopped | None]
 
 @dataclass
 class Parts:
-    """One driven run. `budgets` are its limits, `node` the node at work.
+    """One driven run. `budgets` are its limits, `node` the node at work, `turns` what a profiler is shown.
 
     `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compactor`: what
     shortens old answers, None where they stay whole. `stopping` may end the run early, None where nothing does.
@@ -57,6 +58,7 @@ class Parts:
     compactor: Compactor | None = None
     stopping: Stopping | None = None
     node: str = "prepare"
+    turns: TurnRanges = field(default_factory=TurnRanges)
 
 
 def data_without(data: Mapping[str, Any], *names: str) -> dict[str, Any]:

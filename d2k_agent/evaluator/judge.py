@@ -36,6 +36,7 @@ from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.looking import look, nothing_to_see
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import with_device_clock
+from d2k_agent.evaluator.ranges import span
 from d2k_agent.evaluator.rules import check_rules, missing_launch
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
@@ -81,7 +82,7 @@ class _Case:
         if self._job.ranks != 1:
             raise TaskFault(f"this version judges on one rank, not on {self._job.ranks}")
         unleased = self._device.uuid
-        with self._held:
+        with span("submission", self._job.candidate_sha256[:8]), self._held:
             for name, step in self._steps():
                 self._bench.progress(name)
                 if unleased is not None and name in _ON_THE_DEVICE:

@@ -19,6 +19,7 @@ from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.ranges import span
 from d2k_agent.evaluator.task import LoadedTask, derive
 
 
@@ -92,6 +93,10 @@ class SeriesRunner:
 
     def run(self, series: Series) -> WorkloadResult:
         """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""
+        with span("workload", series.label):
+            return self._run(series)
+
+    def _run(self, series: Series) -> WorkloadResult:
         lent: Lent | None = None
         failed = False
         worst: dict[tuple[str, str], Check] = {}

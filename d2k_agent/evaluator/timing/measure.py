@@ -12,6 +12,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from d2k_agent.evaluator.evidence import Observed, own_launches
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.process import CandidateProcess, decode
+from d2k_agent.evaluator.ranges import Kind, span
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
@@ -93,8 +95,10 @@ class WorkloadTimer:
         self.seconds = {"tuning": 0.0, "timed": 0.0}
         self._loads: list[Any] = []
         self.checks: list[Check] = []
+        self._around = ExitStack()
 
     def __enter__(self) -> Self:
+        self._around.enter_context(span("workload", self._label))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -104,6 +108,7 @@ class WorkloadTimer:
         self._page.close()
         self._memory.close()
         self._device.trim()
+        self._around.close()
 
     @property
     def peak_memory_bytes(self) -> int | None:
@@ -133,7 +138,8 @@ class WorkloadTimer:
             self._sets.append(self._device.lend(self._draw(), headers, state))
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
-        self._calls.warm_up(self._device, self._label, self._sets[0])
+        with span("warm-up", self._label):
+            self._calls.warm_up(self._device, self._label, self._sets[0])
         self.seconds["tuning"] = self._calls.tuning_s
         if checked:
             assert expected is not None
@@ -145,7 +151,7 @@ class WorkloadTimer:
         hot_ms = self._hot() if self._policy.graph and audited else None
         suspicions = self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
         self._progress(f"timing {self._label}")
-        self._segment(self._policy.warm_s)
+        self._segment(self._policy.warm_s, "warm-up")
         segments = []
         inspected = secrets.randbelow(self._policy.segments)
         for number in range(self._policy.segments):
@@ -223,9 +229,10 @@ class WorkloadTimer:
             self._ask({"do": "poison"}, b"A")
         self._device.settle()
 
-    def _segment(self, seconds: float) -> Segment:
+    def _segment(self, seconds: float, kind: Kind = "batch") -> Segment:
         """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
-        return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
+        with span(kind, self._label):
+            return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
 
     def _batch(self, seconds: float) -> Segment:
         self._page[STOP] = 0
@@ -285,7 +292,7 @@ class WorkloadTimer:
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
         self._captured(1, self._policy.graph_calls)
-        self._segment(self._policy.warm_s)
+        self._segment(self._policy.warm_s, "warm-up")
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
 
