@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
+from d2k_agent.contract.wording import counted
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.measured_text import measured_of_verdict, measured_text, void_text
 from d2k_agent.reports.profile_text import profile_text
@@ -90,15 +91,19 @@ def _violation(violation: Violation) -> str:
 
 
 def nearest(verdict: Verdict) -> list[str]:
-    """How near the limits a correct candidate came, over everything that ran."""
-    ran = [result for result in verdict.workloads if result.checks]
+    """How near the limits a candidate that is correct without a GPU came, over everything that ran."""
+    ran = [result for result in verdict.workloads if result.checks and not result.registered]
     worst: dict[str, Check] = {}
     for check in (check for result in ran for check in result.checks if check.output != "*"):
         known = worst.get(check.gate)
         if check.value is not None and check.limit is not None and (known is None or check.value > (known.value or 0)):
             worst[check.gate] = check
     near = [f"{gate} at most {number(check.value)} of {number(check.limit)}" for gate, check in worst.items()]
-    return [f"Ran on {len(ran)} smoke and hidden workloads: {', '.join(near)}."] if near else []
+    registered = sum(result.registered for result in verdict.workloads)
+    not_run = {0: "", 1: ", not on the registered one"}.get(
+        registered, f", on none of the {registered} registered ones"
+    )
+    return [f"Ran on {counted(len(ran), 'smoke and hidden workload')}{not_run}: {', '.join(near)}."] if near else []
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:

@@ -6,6 +6,7 @@ from d2k_agent.contract import (
     Check,
     CompileReport,
     Environment,
+    JobKind,
     KernelReport,
     Verdict,
     VerdictStatus,
@@ -13,6 +14,7 @@ from d2k_agent.contract import (
     WorkloadResult,
 )
 from d2k_agent.contract.wire import from_data
+from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.verdict_data import verdict_data
 from d2k_agent.reports.verdict_text import verdict_text
@@ -84,6 +86,16 @@ def test_without_a_gpu_the_text_says_that_nothing_was_measured_and_why() -> None
     text = verdict_text(verdict(VerdictStatus.UNTIMED, message="Correct."))
     assert "no latency and no speedup, since candidates ran on the CPU" in text
     assert "not ranked" in text
+
+
+def test_workloads_that_were_compiled_alone_are_not_told_as_run() -> None:
+    near = (Check("result", "rel_norm", 0.004, 0.012, True), Check("*", "memory", 10.0, 20.0, True))
+    ran = [WorkloadResult(label, VerdictStatus.UNTIMED, near, registered=False) for label in ("smoke", "hidden.zero")]
+    compiled = WorkloadResult("large", VerdictStatus.UNTIMED, near[1:], registered=True)
+    told = "Ran on 2 smoke and hidden workloads, not on the registered one: rel_norm at most 0.004 of 0.012."
+    untimed = verdict(VerdictStatus.UNTIMED, workloads=(compiled, *ran))
+    for text in (verdict_text(untimed), brief_answer(JobKind.EVALUATE, untimed)):
+        assert told in text.splitlines()
 
 
 def test_the_text_is_portable() -> None:
