@@ -49,7 +49,8 @@ from d2k_agent.records import (
     read_trace,
 )
 from d2k_agent.reports.brief_compile import brief_compile
-from d2k_agent.reports.brief_text import brief_answer, brief_profile
+from d2k_agent.reports.brief_profile import brief_profile
+from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.cost_text import prices_text
 from d2k_agent.reports.profile_text import profile_text

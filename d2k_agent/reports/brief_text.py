@@ -9,20 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from d2k_agent.contract import Check, JobKind, KernelProfile, Profile, Verdict, VerdictStatus, Violation
+from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
 from d2k_agent.reports.brief_compile import brief_compile, within
+from d2k_agent.reports.brief_profile import MOST_PROFILE_TOKENS, brief_profile
 from d2k_agent.reports.measured_text import measured_of_verdict, policies, void_text
-from d2k_agent.reports.profile_text import MOST_KERNELS, MOST_NAME_CHARS
+from d2k_agent.reports.sanitizer_text import sanitizer_text
 from d2k_agent.reports.tables import UNKNOWN, number, size
 from d2k_agent.reports.verdict_text import MOST_LINES, NO_BASELINE, NOT_SETTLED, check_text, nearest
 
 MOST_VERDICT_TOKENS = 1_000
 """Of a verdict without the compiler's report, which has a bound of its own."""
-MOST_PROFILE_TOKENS = 1_000
 
 
-def brief_answer(kind: JobKind, verdict: Verdict) -> str:
+def brief_answer(
+    kind: JobKind, verdict: Verdict, change: str | None = None, profile_tokens: int = MOST_PROFILE_TOKENS
+) -> str:
     """The answer to a job of that kind. A profile takes the place of the compiler's report.
+
+    `change` is what a profile says against an earlier one, `profile_tokens` the most that a profile takes.
 
     Holds no paths, no machine's name and no durations of the evaluation, so that a recorded run replays.
     """
@@ -32,7 +36,9 @@ def brief_answer(kind: JobKind, verdict: Verdict) -> str:
     elif verdict.notes:
         parts.append(within("\n".join(_notes(verdict)), MOST_VERDICT_TOKENS))
     if verdict.profile is not None:
-        parts.append(within(brief_profile(verdict.profile), MOST_PROFILE_TOKENS))
+        parts.append(brief_profile(verdict.profile, change, profile_tokens))
+    if verdict.sanitizer is not None:
+        parts.append(sanitizer_text(verdict.sanitizer))
     if verdict.compile_report is not None and (kind.judges or verdict.profile is None):
         parts.append(brief_compile(verdict.compile_report))
     return "\n\n".join(parts)
@@ -134,36 +140,3 @@ def _span(unit: str, values: Sequence[float | None]) -> list[str]:
 
 def _notes(verdict: Verdict) -> Iterator[str]:
     yield from (f"note: {note}" for note in verdict.notes)
-
-
-def brief_profile(profile: Profile) -> str:
-    """The kernels of one call of run() by share of its time, at most MOST_KERNELS of them, the rest summed up."""
-    kernels = sorted(profile.kernels, key=lambda kernel: -kernel.duration_us)
-    shown, rest = kernels[:MOST_KERNELS], kernels[MOST_KERNELS:]
-    launches = sum(kernel.launches for kernel in kernels)
-    lines = [
-        f"profile of {profile.workload} by {profile.tool}: {profile.duration_us:.1f} us, launches {launches}",
-        "kernel share us launches SM% tensor% DRAM% L2hit% occupancy% regs; limited by; most waiting",
-        *(_kernel(kernel) for kernel in shown),
-    ]
-    if rest:
-        share, duration_us = sum(kernel.share for kernel in rest), sum(kernel.duration_us for kernel in rest)
-        lines.append(f"{len(rest)} more kernels {share:.1%} {duration_us:.1f} {sum(k.launches for k in rest)}")
-    return "\n".join([*lines, *(f"note: {note}" for note in profile.notes)])
-
-
-def _kernel(kernel: KernelProfile) -> str:
-    percents = (
-        kernel.sm_percent,
-        kernel.tensor_percent,
-        kernel.dram_percent,
-        kernel.l2_hit_percent,
-        kernel.occupancy_percent,
-    )
-    name = "_".join(kernel.name.split())[:MOST_NAME_CHARS]
-    row = [name, f"{kernel.share:.1%}", f"{kernel.duration_us:.1f}", str(kernel.launches)]
-    row += ["-" if value is None else f"{value:.1f}" for value in percents]
-    row.append("-" if kernel.registers is None else str(kernel.registers))
-    stall = kernel.main_stall or "-"
-    share = "" if kernel.main_stall_percent is None else f" {kernel.main_stall_percent:.0f}%"
-    return f"{' '.join(row)}; {kernel.occupancy_limiter or '-'}; {stall}{share}"

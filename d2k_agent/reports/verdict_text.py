@@ -9,6 +9,7 @@ from d2k_agent.contract.wording import counted
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.measured_text import measured_of_verdict, measured_text, void_text
 from d2k_agent.reports.profile_text import profile_text
+from d2k_agent.reports.sanitizer_text import sanitizer_text
 from d2k_agent.reports.tables import number, size
 
 MOST_LINES = 12
@@ -24,9 +25,10 @@ NOT_SETTLED = (
 )
 
 
-def answer_text(kind: JobKind, verdict: Verdict) -> str:
-    """The answer to a job of that kind, in words."""
-    return verdict_text(verdict) if kind.judges else compilation_text(verdict)
+def answer_text(kind: JobKind, verdict: Verdict, change: str | None = None) -> str:
+    """The answer to a job of that kind, in words. `change` is what a profile says against an earlier one."""
+    text = verdict_text(verdict) if kind.judges else compilation_text(verdict)
+    return text if change is None or verdict.profile is None else f"{text}\n\n{change}"
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -46,13 +48,14 @@ def verdict_text(verdict: Verdict) -> str:
 
 
 def compilation_text(verdict: Verdict) -> str:
-    """The answer to a job that only compiles, or that profiles: nothing is called correct.
+    """The answer to a job that only compiles, or that looks at kernels: nothing is called correct.
 
     A profile takes the place of the compiler's report.
     """
     head = [] if verdict.status.acceptable else _head(verdict)
     tail = _tail(verdict) if verdict.profile is None else [*_profiled(verdict), *_notes(verdict)]
-    return "\n".join(head + tail).strip()
+    checked = [] if verdict.sanitizer is None else [sanitizer_text(verdict.sanitizer)]
+    return "\n".join(head + checked + tail).strip()
 
 
 def _head(verdict: Verdict) -> list[str]:

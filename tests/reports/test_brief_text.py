@@ -23,7 +23,8 @@ from d2k_agent.contract import (
 )
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_compile import MOST_TOKENS, brief_compile, within
-from d2k_agent.reports.brief_text import MOST_PROFILE_TOKENS, MOST_VERDICT_TOKENS, brief_answer, brief_profile
+from d2k_agent.reports.brief_profile import MOST_PROFILE_TOKENS, brief_profile
+from d2k_agent.reports.brief_text import MOST_VERDICT_TOKENS, brief_answer
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.verdict_text import verdict_text
