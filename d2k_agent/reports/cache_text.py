@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from d2k_agent.records import CacheChecked, CacheRecord, Compacted, Compaction
 
 MOST_MISSES = 8
+_NUMBER = re.compile(r"\d[\d,.]*")
+
+
+def cause_of(event: CacheChecked) -> tuple[str, bool]:
+    """What misses of one cause have in common: the words of why, and whether anything was read all the same."""
+    return _NUMBER.sub("#", event.why or ""), event.observed > 0
 
 
 def check_text(event: CacheChecked) -> str:
@@ -35,10 +42,15 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
         requests = counted(record.requests, "request")
         read = f"{count(record.observed)} of {count(record.expected)} expected tokens were read in {requests}"
         yield f"cache: {read}{_more(record.unexpected)}."
-    for miss in record.misses[:MOST_MISSES]:
-        yield f"turn {miss.turn}: {check_text(miss)}."
-    if len(record.misses) > MOST_MISSES:
-        yield f"{len(record.misses) - MOST_MISSES} more requests read less than expected; `trace show` says why."
+    causes: dict[tuple[str, bool], list[CacheChecked]] = {}
+    for miss in record.misses:
+        causes.setdefault(cause_of(miss), []).append(miss)
+    for first, *more in list(causes.values())[:MOST_MISSES]:
+        alike = f" So did {counted(len(more), 'later request')}, for the same reason." if more else ""
+        yield f"turn {first.turn}: {check_text(first)}.{alike}"
+    left = sum(len(misses) for misses in list(causes.values())[MOST_MISSES:])
+    if left:
+        yield f"{counted(left, 'more request')} read less than expected; `trace show` says why."
     yield from map(_compaction, record.compactions)
 
 

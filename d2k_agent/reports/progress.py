@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from d2k_agent.contract.wording import counted
-from d2k_agent.reports.cache_text import check_text
+from d2k_agent.reports.cache_text import cause_of, check_text
 from d2k_agent.reports.tables import count, number, seconds
 
 if TYPE_CHECKING:
     from d2k_agent.contract import VerdictStatus
     from d2k_agent.models import Usage
-    from d2k_agent.records.events import Event, ModelReplied, ToolFinished
+    from d2k_agent.records.events import CacheChecked, Event, ModelReplied, ToolFinished
 
 HEADER = f"{'turn':>4}  {'tools':<30}  {'outcome':<15}  {'best so far':<13}  {'tokens':>12}  time"
 
@@ -25,10 +25,15 @@ class ProgressLines:
         self._verdicts: dict[tuple[int, str], VerdictStatus] = {}
         self._speedups: dict[tuple[int, str], float] = {}
         """By turn and call: one that was made again counts once."""
+        self._last: datetime | None = None
+        self._cause: tuple[str, bool] | None = None
+        """Why a request read less from the cache than expected, as it was told last."""
         self._start_turn(None)
 
     def _start_turn(self, begun: datetime | None) -> None:
         self._begun = begun
+        self._earlier_s = 0.0
+        """What the turn had taken when the run was interrupted."""
         self._tools: list[str] = []
         self._told: list[str] = []
         """What failed in the turn, in order, and `_success`, the last good word of the evaluator."""
@@ -37,6 +42,11 @@ class ProgressLines:
 
     def feed(self, event: Event) -> str | None:
         """Take note of `event`; the line to print for it, or None."""
+        line = self._feed(event)
+        self._last = event.time or self._last
+        return line
+
+    def _feed(self, event: Event) -> str | None:
         match event.type:
             case "model_call_started":
                 self.status = f"turn {event.turn}: waiting for the model"
@@ -102,7 +112,8 @@ class ProgressLines:
         return ", ".join(told if number == 1 else f"{told} x{number}" for told, number in times.items()) or "ok"
 
     def _line(self, turn: int, ended: datetime | None) -> str:
-        took = None if ended is None or self._begun is None else (ended - self._begun).total_seconds()
+        session_s = _between_s(self._begun, ended)
+        took = None if session_s is None else self._earlier_s + session_s
         return (
             f"{turn:>4}  {_short(', '.join(self._tools), 30):<30}  {self._outcome():<15}  "
             f"{self._best_text():<13}  {count(self._tokens):>12}  {seconds(took)}"
@@ -114,17 +125,32 @@ class ProgressLines:
         correct = sum(status.acceptable for status in self._verdicts.values())
         return f"{correct} correct" if correct else "-"
 
+    def _missed(self, event: CacheChecked) -> str | None:
+        """A provider that keeps half of every request does so at every turn: that is told once."""
+        if event.why is None or cause_of(event) == self._cause:
+            return None
+        self._cause = cause_of(event)
+        return check_text(event)
+
+    def _resumed(self, now: datetime | None) -> str:
+        """Nobody worked since the last event: that is no time of the turn."""
+        away_s = _between_s(self._last, now)
+        if self._begun is not None:
+            self._earlier_s += _between_s(self._begun, self._last) or 0.0
+            self._begun = now
+        return "resumed" if away_s is None else f"resumed; the {seconds(away_s)} since the last event count for no turn"
+
     def _remark(self, event: Event) -> str | None:
         match event.type:
             case "run_resumed":
-                return "resumed"
+                return self._resumed(event.time)
             case "model_call_interrupted":
                 return "a model call was in flight when the run ended; it is made again, its tokens stay unknown"
             case "nudged":
                 self._start_turn(None)
                 return "the model asked for no tool and was told to go on"
             case "cache_checked":
-                return None if event.why is None else check_text(event)
+                return self._missed(event)
             case "compacted":
                 return (
                     f"{counted(len(event.results), 'old result')} became a digest: each later request has "
@@ -142,6 +168,10 @@ class ProgressLines:
             case "run_finished":
                 self.status = ""
         return None
+
+
+def _between_s(begun: datetime | None, ended: datetime | None) -> float | None:
+    return None if begun is None or ended is None else (ended - begun).total_seconds()
 
 
 def _total(usage: Usage) -> int | None:

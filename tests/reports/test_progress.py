@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
@@ -62,9 +64,22 @@ def test_a_submission_that_was_cut_off_and_made_again_counts_once(status: Verdic
     resumed, line = lines_of(
         stamped(*whole[:end], RunResumed(pid=1, checkpoint=True), cut_off, *whole[begin:], *a_turn(2, status))[:-1]
     )
-    assert resumed == "resumed"
+    assert resumed == "resumed; the 1.0 s since the last event count for no turn"
     outcome = ["untimed", "1", "correct"] if status.acceptable else ["incorrect", "-"]
     assert line.split()[3 : 3 + len(outcome)] == outcome
+
+
+def test_an_interruption_is_no_time_of_a_turn() -> None:
+    events = a_run(KNOWN)
+    cut = next(at for at, event in enumerate(events) if event.type == "tool_finished")
+    hour = timedelta(hours=1)
+    before = stamped(*events[:cut])
+    assert before[-1].time is not None
+    resumed = RunResumed(pid=1, checkpoint=True).model_copy(update={"time": before[-1].time + hour})
+    after = [event.model_copy(update={"time": event.time + hour}) for event in events[cut:] if event.time]
+    told, first, second = lines_of([*before, resumed, *after])
+    assert told == "resumed; the 60 min 00 s since the last event count for no turn"
+    assert first.endswith(" 8.0 s") and second.endswith(" 8.0 s")
 
 
 def test_times_of_a_submission_that_was_made_again_are_not_the_best_so_far() -> None:
@@ -151,6 +166,17 @@ def test_a_cache_miss_is_explained_when_it_happens_and_a_hit_is_no_news() -> Non
         "2 old results became a digest: each later request has 4,000 tokens less, 900 are written anew, once",
         "request 3 read 0 of 9,500 expected cached tokens: the same beginning, but 412 s after",
     ]
+
+
+def test_a_provider_that_keeps_half_of_every_request_is_told_of_once() -> None:
+    def miss(call: int, share: float, why: str) -> CacheChecked:
+        return CacheChecked(call=call, turn=call, expected=1_000 * call, observed=int(1_000 * call * share), why=why)
+
+    half = [miss(at, 0.5, f"{at} s after the request before: the provider did not use all") for at in range(2, 30)]
+    other = miss(30, 0.5, "the same beginning, but other parameters: seed")
+    none = [miss(at, 0.0, f"{at} s after the request before: the provider did not use all") for at in range(31, 40)]
+    told = lines_of(stamped(*half, other, *none))
+    assert [line.split()[1] for line in told] == ["2", "30", "31"]
 
 
 def test_what_came_of_the_confirmation_gets_a_line() -> None:

@@ -1,0 +1,37 @@
+"""What a run read from its provider's cache: a cause is told once, with how often it was one."""
+
+from __future__ import annotations
+
+from d2k_agent.records import CacheChecked
+from d2k_agent.records.caches import CacheRecord
+from d2k_agent.reports.cache_text import MOST_MISSES, cache_lines
+
+
+def half(call: int) -> CacheChecked:
+    why = f"the same beginning, byte for byte, {call + 10} s after the request before: the provider did not use all"
+    return CacheChecked(call=call, turn=call, expected=1_000 * call, observed=500 * call, why=why)
+
+
+def lines(*misses: CacheChecked) -> list[str]:
+    expected, observed = sum(miss.expected for miss in misses), sum(miss.observed for miss in misses)
+    return list(cache_lines(CacheRecord(len(misses), expected, observed, 0, misses, ())))
+
+
+def test_requests_that_missed_for_one_reason_are_one_line() -> None:
+    none = CacheChecked(call=6, turn=6, expected=6_000, observed=0, why=half(6).why)
+    other = CacheChecked(call=4, turn=4, expected=4_000, observed=0, why="but other parameters: seed")
+    total, first, second, third = lines(half(2), half(3), other, half(5), none)
+    assert total == "cache: 5,000 of 20,000 expected tokens were read in 5 requests."
+    assert first.startswith("turn 2: request 2 read 1,000 of 2,000 expected cached tokens: the same beginning")
+    assert first.endswith(" So did 2 later requests, for the same reason.")
+    assert second == "turn 4: request 4 read 0 of 4,000 expected cached tokens: but other parameters: seed."
+    assert third.startswith("turn 6: request 6 read 0 of 6,000"), "nothing at all is no half"
+
+
+def test_only_so_many_reasons_are_told_and_the_rest_is_counted() -> None:
+    misses = [
+        CacheChecked(call=at, turn=at, expected=9, observed=0, why=f"reason {chr(97 + at)}") for at in range(1, 12)
+    ]
+    told = lines(*misses)
+    assert len(told) == MOST_MISSES + 2
+    assert told[-1] == "3 more requests read less than expected; `trace show` says why."
