@@ -20,6 +20,8 @@ class JobKind(enum.StrEnum):
     PROFILE = "profile"
     SANITIZE = "sanitize"
     """The candidate's kernels under compute-sanitizer, at the smoke shapes."""
+    MODEL = "model"
+    """The candidate's latency on the target by a model, without a GPU and without any measurement."""
     PROVE = "prove"
     """The task itself is put to the test; the candidate is not looked at, and nothing of it runs."""
 
@@ -84,6 +86,7 @@ class EvaluatorJob:
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
     command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
     incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
+    `modelling_s` is how long a candidate that cannot be measured may be modelled at most; 0: it is not.
     `trusted` says that the candidate is the task's own code, such as its reference: no rule holds, PyTorch may compute.
     `profile` and `check` belong to jobs of these kinds.
     """
@@ -102,6 +105,7 @@ class EvaluatorJob:
     baseline: str | None = None
     beat: float | None = None
     trusted: bool = False
+    modelling_s: float = 0.0
     meant_for: str | None = None
     profile: ProfileWish = field(default_factory=ProfileWish)
     check: SanitizerCheck = SanitizerCheck.MEMCHECK

@@ -17,6 +17,7 @@ from d2k_agent.contract import (
     WorkloadResult,
     source_sha256,
 )
+from d2k_agent.contract.modelled import ModelledLatency
 from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.session import Outcome
 
@@ -39,6 +40,7 @@ class Findings:
     peak_memory_bytes: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     isolation: str | None = None
+    modelled: ModelledLatency | None = None
     libraries: set[str] = field(default_factory=set)
 
     def peak(self, peak_bytes: int | None) -> None:
@@ -86,5 +88,6 @@ class Findings:
             drift=outcome.drift if outcome else None,
             profile=self.profile,
             libraries=tuple(sorted(self.libraries)),
+            modelled=self.modelled if status is VerdictStatus.UNTIMED else None,
             sanitizer=self.sanitizer,
         )

@@ -34,6 +34,7 @@ from d2k_agent.evaluator.evidence import own_kernels
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.looking import look, nothing_to_see
+from d2k_agent.evaluator.modelling.asking import model
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import with_device_clock
 from d2k_agent.evaluator.ranges import span
@@ -111,6 +112,8 @@ class _Case:
         steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static)] * self._job.static_rules
         if self._job.kind is JobKind.SANITIZE:
             return [*steps, *[("sanitize", self._looked)] * self._device.times]
+        if self._job.kind is JobKind.MODEL:
+            return [*steps, ("model", self._modelled)]
         steps += [("compile", self._compile), ("precision", self._precision)]
         if self._job.kind is JobKind.PROFILE:
             steps += [("profile", self._looked)] * self._device.times
@@ -123,6 +126,7 @@ class _Case:
             ]
             steps.append(measured)
             steps += [("device clock", self._device_clock)] * self._device.times
+            steps += [("model", self._modelled)] * (self._job.modelling_s > 0 and not self._device.times)
         return steps
 
     def _proof(self) -> Verdict | None:
@@ -368,6 +372,10 @@ class _Case:
         look(self._job, self._wanted, self._task.smoke, self._found)
         return None
 
+    def _modelled(self) -> Verdict | None:
+        model(self._bench, self._job, self._target, self._wanted, self._found)
+        return None
+
     def _acceptable(self) -> Verdict:
         self._found.results = [*self._found.registered, *self._found.results]
         compiled = f"compiles for {self._target}" if self._found.report else "nothing was compiled for a GPU"
@@ -376,7 +384,7 @@ class _Case:
             "correct on the smoke workloads asked for" if self._selected_smoke() else f"correct on every check{where}"
         )
         if not self._job.kind.judges:
-            ran = self._found.profile is not None or self._found.sanitizer is not None
+            ran = any((self._found.profile, self._found.sanitizer, self._found.modelled))
             return self._end(VerdictStatus.UNTIMED, f"{compiled}; {'nothing was judged' if ran else 'nothing ran'}")
         if self._found.outcome is not None:
             return self._end(VerdictStatus.PASSED, f"{checked}, measured on {self._device.describe()}")

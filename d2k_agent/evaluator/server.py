@@ -103,10 +103,18 @@ def _prepare_interpreter() -> Any:
     import triton  # noqa: F401
 
     from d2k_agent.evaluator import candidate, interpreting, numerics
+    from d2k_agent.evaluator.modelling import serving
 
     numerics.install()
     interpreting.prepare()
-    return candidate.serve_calls
+
+    def body(channel: socket.socket, order: dict[str, Any]) -> None:
+        if order["device"] == serving.MODELLED:
+            serving.serve_modelling(channel, order, candidate.receive)
+        else:
+            candidate.serve_calls(channel, order)
+
+    return body
 
 
 def _prepare_runner() -> Any:

@@ -67,7 +67,7 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
     if not request:
         return
     calls, smoke = (
-        [(workload["label"], _arguments(request["generator"], workload)) for workload in request[name]]
+        [(workload["label"], arguments_of(request["generator"], workload)) for workload in request[name]]
         for name in ("workloads", "smoke")
     )
     try:
@@ -83,7 +83,7 @@ def serve_compile(channel: socket.socket, order: dict[str, Any], receive: Callab
     write_frame(channel.fileno(), b"K", json.dumps(to_data(report)).encode())
 
 
-def _arguments(generator: str, workload: dict[str, Any]) -> Callable[[str], list[Any]]:
+def arguments_of(generator: str, workload: dict[str, Any]) -> Callable[[str], list[Any]]:
     """What makes a workload's arguments on a device given by name, from the text of get_inputs.py.
 
     Raises _GeneratorFailed the first time. What worked once and fails later was hindered by the candidate, which may

@@ -8,6 +8,7 @@ are one number, spread out, so that they cost no arithmetic. What decides a bran
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -81,9 +82,13 @@ def _handles(values: Any) -> Iterator[Any]:
 class _Counting:
     """What counts. Stands before the interpreter's builder in the order of classes."""
 
+    options: Any
+
     def __init__(self, meter: Meter) -> None:
         super().__init__()
         self.meter = meter
+        # Half of the time went into checks that integers do not overflow: that is for checks of correctness.
+        self.options = dataclasses.replace(self.options, sanitize_overflow=False)
 
     # Arithmetic
 

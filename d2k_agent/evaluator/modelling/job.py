@@ -43,8 +43,7 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
     """What the model says of the candidate at `path` on `target`, within about `limit_s` seconds.
 
     What does not go is a workload that is not modelled, with the reason. Must be called once, in the main thread of a
-    process that interprets kernels and can be thrown away. Raises ValueError for a target of which too little is known;
-    what making arguments raises for want of a GPU is raised again.
+    process that interprets kernels and can be thrown away. Raises ValueError for a target of which too little is known.
     """
     began = time.monotonic()
     gpu = find_target(target)
@@ -55,26 +54,30 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
     launches = Launches(meter, floats, machine)
     launches.install()
     launches.until = began + limit_s
-    _bound_memory()
     done: list[ModelledWorkload] = []
     with torch_claims(gpu), HostTensors(), floats, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run: Callable[..., Any] | None = None
         for label, make in calls:
             try:
-                with _alarm(began + limit_s - time.monotonic(), launches):
-                    arguments = list(make("cuda"))
+                with _alarm(began + limit_s - time.monotonic()):
+                    launches.begin()
+                    arguments = _made(make)
                     run = run or _load(path)
                     done.append(_modelled(label, run, arguments, launches))
-            except (TimeIsUp, NotModelled) as problem:
-                done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s)))
-            except (Exception, SystemExit) as problem:  # noqa: BLE001 - it is news for the candidate's author
+            except (Exception, SystemExit, TimeIsUp, NotModelled) as problem:  # noqa: BLE001 - news for the author
                 done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s)))
     return ModelledLatency(target, tuple(done), machine.basis, round(time.monotonic() - began, 3))
 
 
+def _made(make: Callable[[str], Sequence[Any]]) -> list[Any]:
+    try:
+        return list(make("cuda"))
+    except Exception as problem:
+        raise NotModelled(f"its arguments cannot be made without a GPU: {problem}") from problem
+
+
 def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launches: Launches) -> ModelledWorkload:
-    launches.begin()
     meter = CallMeter()
     with meter.call():
         run(*arguments)
@@ -112,8 +115,8 @@ def _load(path: str) -> Callable[..., Any]:
     return run_of(module)
 
 
-def _bound_memory() -> None:
-    """Bound what this process may write to. Lazy tensors are mapped for reading alone and do not count."""
+def bound_memory() -> None:
+    """Bound what this process may write to, before it is confined. Lazy tensors, which nobody writes, do not count."""
     with open("/proc/self/status", encoding="ascii") as file:
         held = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -123,7 +126,7 @@ def _bound_memory() -> None:
 
 
 @contextlib.contextmanager
-def _alarm(limit_s: float, launches: Launches) -> Iterator[None]:
+def _alarm(limit_s: float) -> Iterator[None]:
     """Raises TimeIsUp inside the block after `limit_s` seconds, and again each second if it is swallowed."""
 
     def ring(_signal: int, _frame: Any) -> None:
