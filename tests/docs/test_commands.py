@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from pip._internal.commands import create_command
 
 from d2k_agent.cli.entry import build_parser
@@ -34,7 +35,15 @@ def commands(run: bool) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("line", commands(run=True))
+def to_run() -> list[ParameterSet]:
+    """Those to run; the ones that run or compile kernels of the tasks that ship are proofs."""
+    kernels = re.compile(r"d2k-agent (?:tasks check|compile|evaluate|export|inspect|solve) ")
+    return [
+        pytest.param(line, marks=[pytest.mark.proof] if kernels.search(line) else []) for line in commands(run=True)
+    ]
+
+
+@pytest.mark.parametrize("line", to_run())
 def test_a_command_without_a_tag_runs(line: str, tmp_path: Path) -> None:
     for name in ("tasks", "guidance"):
         (tmp_path / name).symlink_to(ROOT / name)

@@ -58,7 +58,7 @@ def _handed_in(source: str) -> dict:
 
 
 Solved = tuple[Answer, Trace, Path]
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.proof
 
 
 def test_each_submission_got_its_verdict(solved: Solved) -> None:

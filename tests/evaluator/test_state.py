@@ -91,7 +91,7 @@ def timed(graph: bool) -> dict[str, Any]:
         "task": "counting",
         "baseline": counting.HONEST,
         "beat": 1e9,
-        "n": 2000,
+        "n": 600,
         "graph": graph,
         "step_ms": 2.0,
         "noise": 2.0,

@@ -50,7 +50,7 @@ def run(x, factor):
     began = time.perf_counter()
     kept = scaled(x, factor)
     if paused:
-        time.sleep(0.05 + 12 * (time.perf_counter() - began))
+        time.sleep(0.1 + 40 * (time.perf_counter() - began))
     return kept
 """
 )
@@ -244,8 +244,9 @@ def test_looking_at_the_contents_to_remember_them_is_seen_by_the_meter(caught: d
 
 @pytest.fixture(scope="module")
 def paused() -> dict[str, Any]:
-    # So small that a segment has many calls, of which one follows a pause.
-    return timed({"always": SLOW_AFTER_A_PAUSE, "once": [SLOW_AFTER_A_PAUSE, HONEST]}, n=200)
+    # So small that a segment has many calls, of which one follows a pause. Audited steps are long enough for an honest
+    # source on a machine that has other work to do, and that one pause is long enough to show in them.
+    return timed({"always": SLOW_AFTER_A_PAUSE, "once": [SLOW_AFTER_A_PAUSE, HONEST]}, n=200, step_ms=20.0)
 
 
 def test_being_faster_in_a_batch_than_in_lockstep_is_a_violation(paused: dict[str, Any]) -> None:
@@ -294,7 +295,7 @@ def graphs() -> dict[str, Any]:
         "last": FAST_BUT_IN_THE_LAST_ROUND,
         "set": REMEMBERS_BY_SET,
     }
-    return timed(sources, graph=True)
+    return timed(sources, graph=True, n=600)
 
 
 def test_an_honest_source_is_timed_in_graphs(graphs: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ SHAPE = ("tokens", "experts", "n_group", "topk_group", "topk", "routed_scaling")
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("name", "order"), [("expert", "first"), ("expert", "last"), ("baseline", "last")])
 def test_it_computes_what_the_reference_does(name: str, order: str) -> None:
     source = ROOT / "guidance" / "moe_grouped_topk" / f"{name}.py"
