@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from d2k_agent.contract.modelled import ModelledLatency
 from d2k_agent.models import CachePlan, Usage
 from d2k_agent.records.messages import RecordedMessage, RecordedTool
 from d2k_agent.records.verdicts import Times, VerdictRecord
@@ -79,7 +80,9 @@ class RunInterrupted(_Event):
 
 
 class ModelCallStarted(_Event):
-    """Request number `call` (from 1) goes out; it belongs to turn `turn` (from 1).
+    """Request number `call` (from 1) goes out for turn `turn` (from 1).
+
+    A reply that requests no tool is no turn: then the next request is for the same one.
 
     It begins with `items` items, the tools and the messages, whose digest is `prefix_sha256`; None in older runs.
     """
@@ -116,6 +119,11 @@ class ModelReplied(_Event):
     repairs: tuple[str, ...] = ()
     refused: dict[str, str] = {}
     cache: CachePlan | None = None
+
+    @property
+    def calls_tools(self) -> bool:
+        """True where the reply requests tool calls, and so is a turn."""
+        return bool(self.message.get("tool_calls"))
 
 
 class CacheChecked(_Event):
@@ -272,6 +280,13 @@ class Measured(_OfSubmission):
     times: Times
 
 
+class Modelled(_OfSubmission):
+    """What a model says of its latency where nothing was measured: no measurement, and no score rests on it."""
+
+    type: Literal["modelled"] = "modelled"
+    modelled: ModelledLatency
+
+
 class EvaluationTook(_OfSubmission):
     """How long each step of the checking took, in seconds."""
 
@@ -302,7 +317,7 @@ class PolicyStopped(_Event):
 
 
 class Choice(BaseModel):
-    """A submission that was chosen."""
+    """A submission that was chosen. `modelled_ms` is what ranked it where nothing was measured, else None."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -310,10 +325,14 @@ class Choice(BaseModel):
     turn: int
     call_id: str
     geomean_speedup: float | None = None
+    modelled_ms: float | None = None
 
 
 class SelectionMade(_Event):
-    """Which submission stands for the run. Without an eligible one, `provisional` names the last correct, unranked."""
+    """Which submission stands for the run.
+
+    Without an eligible one, `provisional` names a correct one: that of the lowest modelled latency, else the last.
+    """
 
     type: Literal["selection_made"] = "selection_made"
     selection: Choice | None
@@ -390,6 +409,7 @@ Event = (
     | Submitted
     | VerdictReached
     | Measured
+    | Modelled
     | EvaluationTook
     | TurnClosed
     | PolicyStopped

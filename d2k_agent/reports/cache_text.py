@@ -47,7 +47,7 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
         causes.setdefault(cause_of(miss), []).append(miss)
     for first, *more in list(causes.values())[:MOST_MISSES]:
         alike = f" So did {counted(len(more), 'later request')}, for the same reason." if more else ""
-        yield f"turn {first.turn}: {check_text(first)}.{alike}"
+        yield f"{check_text(first)}.{alike}"
     left = sum(len(misses) for misses in list(causes.values())[MOST_MISSES:])
     if left:
         yield f"{counted(left, 'more request')} read less than expected; `trace show` says why."
@@ -69,7 +69,10 @@ def _compaction(item: Compaction) -> str:
 
 
 def cache_data(record: CacheRecord) -> dict[str, Any]:
-    """The same as an object. Dollars are null where no price is known; those of compactions rest on our own count."""
+    """The same as an object. Dollars are null where no price is known; those of compactions rest on our own count.
+
+    `turn` is null for a request whose reply asked for no tool, which is no turn.
+    """
     return {
         "requests": record.requests,
         "expected_tokens": record.expected,
@@ -78,7 +81,7 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
         "misses": [
             {
                 "call": miss.call,
-                "turn": miss.turn,
+                "turn": record.turns.get(miss.call),
                 "expected": miss.expected,
                 "observed": miss.observed,
                 "why": miss.why,
@@ -88,7 +91,7 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
         "compactions": [
             {
                 "call": item.event.call,
-                "turn": item.event.turn,
+                "turn": record.turns.get(item.event.call),
                 "results": len(item.event.results),
                 "saved_tokens_a_request": item.event.saved_tokens,
                 "requests_since": item.requests,

@@ -12,8 +12,7 @@ from d2k_agent.reports.measured_text import measured_of_records, measured_text
 from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
 if TYPE_CHECKING:
-    from d2k_agent.models import Usage
-    from d2k_agent.records.events import Choice, Event
+    from d2k_agent.records.events import Choice, Event, ModelReplied
     from d2k_agent.records.verdicts import Times
 
 MOST_BODY_CHARS = 2000
@@ -61,20 +60,20 @@ def _text(event: Event) -> str:
         case "run_interrupted":
             return f"interrupted in {event.node}: {event.reason}"
         case "model_call_started":
-            return f"turn {event.turn}: model call {event.call}"
+            return f"model call {event.call}"
         case "model_replied":
-            told = _reply(event.turn, event.call, event.usage, event.seconds) + _message(event.message)
+            told = _reply(event) + _message(event.message)
             return told + (_body(f"cache entries live {event.cache.why}") if event.cache and event.cache.why else "")
         case "cache_checked":
-            return f"turn {event.turn}: {check_text(event)}"
+            return check_text(event)
         case "compacted":
-            return f"turn {event.turn}: {compacted_text(event)}"
+            return compacted_text(event)
         case "model_call_failed":
             return f"model call {event.call} failed: {event.reason}"
         case "model_call_interrupted":
             return f"model call {event.call} was interrupted; its usage is unknown and it is made again"
         case "nudged":
-            return "the reply asked for no tool; the model was told to go on" + _body(event.text)
+            return "the model was told to go on" + _body(event.text)
         case "budget_told":
             return f"turn {event.turn}: the model was told its budget" + _body(event.text)
         case _:
@@ -137,14 +136,17 @@ def _took(steps: dict[str, float]) -> float:
     return sum(value for step, value in steps.items() if "." not in step and step != "compile_report")
 
 
-def _reply(turn: int, call: int, usage: Usage, duration: float) -> str:
+def _reply(event: ModelReplied) -> str:
+    """A reply that asks for no tool is no turn, so it has no number of one."""
+    usage = event.usage
     tokens = (
         f"{count(usage.uncached_input)} uncached, {count(usage.cache_write)} cache write, "
         f"{count(usage.cache_read)} cache read, {count(usage.output)} output"
         if usage.known
         else "unknown"
     )
-    return f"turn {turn}: reply {call} in {seconds(duration)}; tokens: {tokens}"
+    turn, note = (f"turn {event.turn}: ", "") if event.calls_tools else ("", " (no turn: it asks for no tool)")
+    return f"{turn}reply {event.call}{note} in {seconds(event.seconds)}; tokens: {tokens}"
 
 
 def _choice(choice: Choice | None) -> str:

@@ -96,7 +96,7 @@ def test_what_the_cache_gave_and_what_shortening_cost_are_told(project: Path) ->
     )
     shown = d2k("cost", "cached", folder=project).out
     assert "cached: cache: 0 of 90,000 expected tokens were read in 2 requests." in shown
-    assert f"cached: turn 2: request 2 read 0 of 90,000 expected cached tokens: {late}." in shown
+    assert f"cached: request 2 read 0 of 90,000 expected cached tokens: {late}." in shown
     assert (
         "cached: before request 3, 1 old result became a digest: 2 requests since did without about 2,000,000 tokens "
         "each (about US$2.0000 as cached input), and about 1,000,000 were written anew, once (about US$5.7500), by our "

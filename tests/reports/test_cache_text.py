@@ -14,7 +14,7 @@ def half(call: int) -> CacheChecked:
 
 def lines(*misses: CacheChecked) -> list[str]:
     expected, observed = sum(miss.expected for miss in misses), sum(miss.observed for miss in misses)
-    return list(cache_lines(CacheRecord(len(misses), expected, observed, 0, misses, ())))
+    return list(cache_lines(CacheRecord(len(misses), expected, observed, 0, misses, (), {})))
 
 
 def test_requests_that_missed_for_one_reason_are_one_line() -> None:
@@ -22,10 +22,10 @@ def test_requests_that_missed_for_one_reason_are_one_line() -> None:
     other = CacheChecked(call=4, turn=4, expected=4_000, observed=0, why="but other parameters: seed")
     total, first, second, third = lines(half(2), half(3), other, half(5), none)
     assert total == "cache: 5,000 of 20,000 expected tokens were read in 5 requests."
-    assert first.startswith("turn 2: request 2 read 1,000 of 2,000 expected cached tokens: the same beginning")
+    assert first.startswith("request 2 read 1,000 of 2,000 expected cached tokens: the same beginning")
     assert first.endswith(" So did 2 later requests, for the same reason.")
-    assert second == "turn 4: request 4 read 0 of 4,000 expected cached tokens: but other parameters: seed."
-    assert third.startswith("turn 6: request 6 read 0 of 6,000"), "nothing at all is no half"
+    assert second == "request 4 read 0 of 4,000 expected cached tokens: but other parameters: seed."
+    assert third.startswith("request 6 read 0 of 6,000"), "nothing at all is no half"
 
 
 def test_only_so_many_reasons_are_told_and_the_rest_is_counted() -> None:

@@ -20,6 +20,7 @@ from d2k_agent.records import (
     Measured,
     ModelCallFailed,
     ModelCallInterrupted,
+    ModelCallStarted,
     Nudged,
     RunInterrupted,
     RunResumed,
@@ -31,7 +32,7 @@ from d2k_agent.records import (
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.runs import RunSummary, runs_table
 from d2k_agent.reports.trace_text import MOST_BODY_CHARS, TraceText, event_text
-from tests.reports.events import KNOWN, SHA, a_run, stamped, verdict
+from tests.reports.events import KNOWN, SHA, a_run, a_turn, reply, stamped, verdict
 from tests.reports.measured import measurement, timed, workload
 
 
@@ -54,13 +55,13 @@ RARE: list[tuple[Event, str]] = [
     (ModelCallInterrupted(call=3), "model call 3 was interrupted"),
     (
         CacheChecked(call=3, turn=2, expected=9000, observed=0, why="the same beginning, but 412 s after"),
-        "turn 2: request 3 read 0 of 9,000 expected cached tokens: the same beginning, but 412 s after",
+        "request 3 read 0 of 9,000 expected cached tokens: the same beginning, but 412 s after",
     ),
     (
         Compacted(call=3, turn=2, results={}, saved_tokens=9, rewritten_tokens=3, why="4 results"),
-        "turn 2: before request 3 old results were shortened: 4 results",
+        "before request 3 old results were shortened: 4 results",
     ),
-    (Nudged(call=3, text="go on"), "the reply asked for no tool"),
+    (Nudged(call=3, text="go on"), "the model was told to go on"),
     (BudgetTold(turn=4, text="6 turns are left"), "turn 4: the model was told its budget"),
     (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
     (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),
@@ -81,6 +82,14 @@ RARE: list[tuple[Event, str]] = [
 @pytest.mark.parametrize(("event", "words"), RARE)
 def test_what_happens_rarely_is_told_too(event: Event, words: str) -> None:
     assert words in event_text(stamped(event)[0])
+
+
+def test_a_reply_that_asks_for_no_tool_is_told_without_the_number_of_a_turn() -> None:
+    ended = [*a_turn(1, VerdictStatus.INCORRECT), ModelCallStarted(call=2, turn=2), reply(2)]
+    told = [event_text(event).partition("  ")[2].lstrip(" 0123456789") for event in stamped(*ended)]
+    assert told[-2] == "model call 2"
+    assert told[-1].startswith("reply 2 (no turn: it asks for no tool) in ")
+    assert not any("turn 2" in text.splitlines()[0] for text in told)
 
 
 def test_no_kind_of_event_is_left_untold() -> None:
