@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.inventory import find_run, runs_in
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
@@ -15,7 +16,7 @@ from d2k_agent.errors import D2KError, UsageError
 from d2k_agent.reports.paths import nearby
 
 if TYPE_CHECKING:
-    from d2k_agent.records import RunFolder, Trace
+    from d2k_agent.records import Confirmation, RunFolder, Submission, Trace
     from d2k_agent.reports.curve_report import RunReport
 
 Read = TypeVar("Read")
@@ -46,7 +47,7 @@ def report_runs(
 
     def read(run: RunFolder, label: str, count: int) -> RunReport:
         most_chars = MOST_TRACE_CHARS // count if traces and count <= MOST_DETAILED else None
-        return _report(run, label, most_chars)
+        return _report(around, run, label, most_chars)
 
     runs, problems = read_runs(around, names, command_line, progress, read)
     return Reported(tuple(runs), problems)
@@ -141,11 +142,35 @@ def trace_of(run: RunFolder) -> Trace:
     return read_trace(run.path)
 
 
-def _report(run: RunFolder, label: str, most_chars: int | None) -> RunReport:
+def _report(around: Surroundings, run: RunFolder, label: str, most_chars: int | None) -> RunReport:
     from d2k_agent.reports.curve_report import run_report
 
-    report = run_report(trace_of(run), label, str(run.path), driven=run.driver() is not None, most_chars=most_chars)
-    return replace(report, source=_source(run, report.chosen))
+    trace = trace_of(run)
+    report = run_report(trace, label, str(run.path), driven=run.driver() is not None, most_chars=most_chars)
+    above = _above_floors(around, trace, report.chosen)
+    return replace(report, source=_source(run, report.chosen), notes=(*report.notes, *above))
+
+
+def _above_floors(around: Surroundings, trace: Trace, sha256: str | None) -> Iterator[str]:
+    """How far the candidate was above the modelled floors when it was last measured, where they are known.
+
+    Of a task that does not ship nothing is said: the run's folder may be a stranger's, and so would be the counts.
+    """
+    from d2k_agent.catalog import cache_bytes, counts_of, shipped_task
+    from d2k_agent.reports.headroom import headroom_line, headroom_of
+    from d2k_agent.reports.measured_text import measured_of_records
+
+    task = shipped_task(trace.run.task_slug)
+    judged: list[Submission | Confirmation] = [*trace.submissions, *trace.confirmations]
+    timed = [(item.verdict, item.times) for item in judged if item.sha256 == sha256 and item.times is not None]
+    if not timed or task is None or task.bundle().digest != trace.run.task_digest:
+        return
+    verdict, times = timed[-1]
+    ceilings = KnownCeilings(around).best(verdict.environment.device_name)
+    measured = measured_of_records(verdict, times)
+    line = headroom_line(headroom_of(measured, counts_of(task), ceilings, cache_bytes(verdict.environment)))
+    if line is not None:
+        yield f"its candidate took {line}"
 
 
 def _source(run: RunFolder, sha256: str | None) -> str | None:

@@ -1,4 +1,7 @@
-"""Is a task's folder complete and consistent, and does it keep its secrets? Reads and parses, runs nothing of it."""
+"""Is a task's folder complete and consistent, and does it keep its secrets? Reads and parses.
+
+Runs nothing of it but the arithmetic of hidden/sol.py.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from d2k_agent.catalog.latencies import source_latencies
 from d2k_agent.catalog.levels import LEVELS
 from d2k_agent.catalog.reading import read_object, read_text
 from d2k_agent.catalog.resources import schema_dir
 from d2k_agent.catalog.scaffold import UNWRITTEN
 from d2k_agent.catalog.schema import problems
 from d2k_agent.catalog.secrecy import leaks
+from d2k_agent.catalog.speed_of_light import counts_of, rotated_floor
 from d2k_agent.catalog.staging import staged_files
 from d2k_agent.catalog.task import HIDDEN_FILES, SHARED_FILES, Task
 from d2k_agent.catalog.wrong import wrong_kernels
+from d2k_agent.contract.data_sheets import data_sheet
 from d2k_agent.errors import UsageError
 
 SOURCES = ("expert.py", "baseline.py")
@@ -179,6 +185,23 @@ def _wrong(task: Task) -> Iterator[str]:
             yield f"{count} wrong kernels are called {name}"
 
 
+def _speed_of_light(task: Task) -> Iterator[str]:
+    """The counts are counts, no more for the best known algorithm than for the reference, and no floor is too high."""
+    latencies = source_latencies(task.folder)
+    for label, counts in counts_of(task).items():
+        best, reference = counts.best, counts.reference
+        if best.flops > reference.flops and best.memory_bytes > reference.memory_bytes:
+            yield f"hidden/sol.py: on {label} the best known algorithm has more operations and bytes than the reference"
+        known = latencies.get(label)
+        sheet = None if known is None else data_sheet(known.device)
+        floor = None if sheet is None else rotated_floor(best, sheet, reference.memory_bytes)
+        if known is not None and floor is not None and known.expert_ms < floor.ms:
+            yield (
+                f"hidden/sol.py: on {label} the expert took {known.expert_ms:.4g} ms on {known.device}, below the data "
+                f"sheet's floor of {floor.ms:.4g} ms: it does less than is counted, or was measured wrongly"
+            )
+
+
 CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "files": _files,
     "written": _written,
@@ -190,4 +213,5 @@ CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "guidance": _guidance,
     "secrecy": _secrecy,
     "wrong": _wrong,
+    "speed of light": _speed_of_light,
 }

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 
 from d2k_agent.app.ceilings import KnownCeilings, known_gpus
+from d2k_agent.app.reporting import report_runs
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.catalog import samples_dir
+from d2k_agent.config import Settings
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
 from d2k_agent.contract.data_sheets import MEASURED
 from d2k_agent.errors import UsageError
@@ -71,3 +75,12 @@ def test_scripts_get_all_of_it(known: KnownCeilings) -> None:
     assert gpus["NVIDIA H200"]["measured"]["copy_gb_s"]["provenance"]["date"] == "2026-11-30"
     assert gpus["NVIDIA B200"]["measured"] is None
     assert gpus["NVIDIA B200"]["data_sheet"]["fp8_tflops"]["value"] == 4500
+
+
+def test_a_report_tells_how_far_a_runs_candidate_was_above_the_floor(tmp_path: Path) -> None:
+    around = Surroundings(tmp_path, {"HOME": str(tmp_path)}, tmp_path, "python3")
+    (run,) = report_runs(around, [str(samples_dir() / "muon")], Settings(), lambda _: None, traces=False).runs
+    (note,) = [note for note in run.notes if "modelled floor" in note]
+    assert re.fullmatch(
+        r"its candidate took 1\.\d+ on .*, 1\.\d+ on .* times the modelled floor \(measured ceilings\)", note
+    )

@@ -113,3 +113,41 @@ def test_nothing_of_a_task_is_executed(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.stdout.strip() == "False"
     assert not (tmp_path / "was_here").exists()
+
+
+COUNTS = {
+    f"{algorithm}_{what}": f"def {algorithm}_{what}(workload):\n    return {value}\n"
+    for algorithm in ("reference", "best")
+    for what, value in (("flops", '{"fp16": 1e12}'), ("bytes", "1e9"))
+}
+LATENCIES = """{
+    "workloads": {"n8": {"reference_ms": 9, "baseline_ms": 5, "expert_ms": EXPERT}},
+    "provenance": {"device": "NVIDIA H200"}
+}"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "expert_ms", "said"),
+    [
+        ({}, 1.02, None),
+        ({}, 1.00, r"the expert took 1 ms on NVIDIA H200, below the data sheet's floor of 1.011 ms"),
+        ({"best_flops": ""}, 2.0, r"task double: .*sol.py, line 1: defines no best_flops(workload)"),
+        ({"best_bytes": "def best_bytes(workload):\n    return 2e9\n"}, 2.0, None),
+        (
+            {
+                "best_bytes": "def best_bytes(workload):\n    return 2e9\n",
+                "best_flops": 'def best_flops(workload):\n    return {"fp16": 1.1e12}\n',
+            },
+            2.0,
+            "on n8 the best known algorithm has more operations and bytes than the reference",
+        ),
+    ],
+)
+def test_counts_are_checked(tmp_path: Path, changes: dict[str, str], expert_ms: float, said: str | None) -> None:
+    sol = "\n\n".join((COUNTS | changes).values())
+    latencies = LATENCIES.replace("EXPERT", str(expert_ms))
+    folder = write_task(tmp_path / "double", files={"hidden/sol.py": sol, "hidden/baselines.json": latencies})
+    found = failed(folder)
+    assert set(found) == (set() if said is None else {"speed of light"})
+    if said is not None:
+        assert all(part in found["speed of light"] for part in said.split(".*"))

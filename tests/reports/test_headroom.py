@@ -6,10 +6,12 @@ import pytest
 
 from benchmarks.gpu.floors import headroom_rows, headroom_table
 from d2k_agent.catalog import Counts, find_task
-from d2k_agent.contract import Measurement
+from d2k_agent.contract import Environment, Measurement, Verdict, VerdictStatus, WorkloadResult
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance, Work
 from d2k_agent.contract.wire import to_data
-from d2k_agent.reports.headroom import headroom, headroom_line, headroom_row, headroom_text
+from d2k_agent.reports.explained_text import explained_text
+from d2k_agent.reports.headroom import headroom, headroom_line, headroom_of, headroom_row, headroom_text
+from d2k_agent.reports.measured_text import measured_of_verdict
 
 MEASURED, PRINTED = Provenance("measured", "here"), Provenance("data sheet", "a page")
 GPU = Ceilings("a GPU", copy_gb_s=Ceiling(1000.0, PRINTED), fp16_tflops=Ceiling(500.0, MEASURED), l2_bytes=50_000_000)
@@ -78,3 +80,14 @@ def test_the_table_of_a_gpu_comes_from_verdicts_as_data() -> None:
     assert row[:3] == ("muon", "expert", label)
     assert label in headroom_table([row])
     assert headroom_rows(task, "expert", {"environment": {"device_name": "CPU"}, "workloads": [result]}) == []
+
+
+def test_the_page_on_a_submission_has_it_where_floors_are_known() -> None:
+    result = WorkloadResult("large", VerdictStatus.PASSED, mean_ms=12.0, measurement=timed(12.0))
+    environment = Environment("host", "cuda", "a GPU", "h200", None, "3.12", "2.11", "3.6", "e" * 64, "t" * 64)
+    verdict = Verdict(VerdictStatus.PASSED, "a" * 64, "passed", environment, workloads=(result,))
+    page = explained_text(verdict, headroom_of(measured_of_verdict(verdict), {"large": COUNTS}, GPU))
+    assert "Above the modelled floor\n" in page
+    assert "No SOL score for large: no baseline was measured in the session." in page
+    assert "modelled floor" not in explained_text(verdict, headroom_of(measured_of_verdict(verdict), {}, GPU))
+    assert headroom_of(measured_of_verdict(verdict), {"large": COUNTS}, None) == []
