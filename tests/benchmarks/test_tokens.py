@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.sample.rewording import read_compile, worded
 from d2k_agent.catalog import samples_dir
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.records import ToolFinished, Trace, read_trace
@@ -28,12 +29,12 @@ def trace() -> Trace:
     return read_trace(samples_dir() / "muon")
 
 
-def test_the_evaluators_answers_take_less_than_half_of_the_tokens(benchmark: dict[str, Any], trace: Trace) -> None:
+def test_the_evaluators_answers_take_less_than_half_of_the_tokens(trace: Trace) -> None:
     tokens: Counter[tuple[str, str]] = Counter()
     for event in trace.events:
         if isinstance(event, ToolFinished) and event.name in ("submit", "compile", "profile"):
             for wording in ("tables", "brief"):
-                text = benchmark["worded"](trace, event, wording)
+                text = worded(trace, event, wording)
                 assert wording == "brief" or text == event.text
                 tokens[event.name, wording] += count_tokens(text)
     assert tokens["compile", "brief"] < 0.4 * tokens["compile", "tables"]
@@ -41,13 +42,13 @@ def test_the_evaluators_answers_take_less_than_half_of_the_tokens(benchmark: dic
     assert tokens["profile", "brief"] < 0.7 * tokens["profile", "tables"]
 
 
-def test_a_report_of_another_version_is_refused(benchmark: dict[str, Any], trace: Trace) -> None:
+def test_a_report_of_another_version_is_refused(trace: Trace) -> None:
     report = next(e.text for e in trace.events if isinstance(e, ToolFinished) and e.name == "compile" and e.turn == 5)
-    assert len(benchmark["read_compile"](report).kernels) == 18
+    assert len(read_compile(report).kernels) == 18
     with pytest.raises(ValueError, match="not one of this version's"):
-        benchmark["read_compile"](f"{report}\n")
+        read_compile(f"{report}\n")
     with pytest.raises(ValueError, match="begins like this"):
-        benchmark["read_compile"]("It compiles")
+        read_compile("It compiles")
 
 
 def test_the_paper_has_four_tools_and_steps_without_calls_are_left_out(benchmark: dict[str, Any], trace: Trace) -> None:
