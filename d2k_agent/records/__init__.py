@@ -31,7 +31,6 @@ from d2k_agent.records.events import (
     RunResumed,
     SelectionConfirmed,
     SelectionMade,
-    StopReason,
     Submitted,
     ToolCallInterrupted,
     ToolCallStarted,
@@ -45,6 +44,7 @@ from d2k_agent.records.lock import Driver
 from d2k_agent.records.log import EventLog, read_events
 from d2k_agent.records.replayed import Replayed, recorded_turns, replayed
 from d2k_agent.records.run_record import RunRecord
+from d2k_agent.records.stop_reason import StopReason
 from d2k_agent.records.totals import Totals, lost_attempts, sum_usd, total
 from d2k_agent.records.trace import (
     Confirmation,

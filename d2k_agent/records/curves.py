@@ -21,7 +21,6 @@ from d2k_agent.records.events import (
     RunFinished,
     RunResumed,
     SelectionMade,
-    StopReason,
     ToolCallInterrupted,
     ToolCallStarted,
     ToolFinished,
@@ -29,6 +28,7 @@ from d2k_agent.records.events import (
     VerdictReached,
     queued_s,
 )
+from d2k_agent.records.stop_reason import StopReason
 from d2k_agent.records.totals import sum_usd, total
 from d2k_agent.records.trace import Submission, Trace, submissions
 

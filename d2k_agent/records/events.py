@@ -6,7 +6,6 @@ follows from them (trace.py, totals.py, and the agent's journal).
 
 from __future__ import annotations
 
-import enum
 import sys
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -16,34 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from d2k_agent.contract.modelled import ModelledLatency
 from d2k_agent.models import CachePlan, Usage
 from d2k_agent.records.messages import RecordedMessage, RecordedTool
+from d2k_agent.records.stop_reason import StopReason
 from d2k_agent.records.verdicts import Times, VerdictRecord
 
 QUEUED_S = "queued_s"
 """The entry of a tool result's data that says how many of the call's seconds were a wait for a GPU."""
-
-
-class StopReason(enum.StrEnum):
-    """Why a run ended. Each is a budget or a wish, never an error."""
-
-    FINISHED_BY_MODEL = "finished_by_model"
-    """The model answered without a tool call three times in a row."""
-    TURN_LIMIT = "turn_limit"
-    COST_LIMIT = "cost_limit"
-    """The replies cost as many dollars as the run was given, or more by a part of the last one."""
-    COST_UNKNOWN = "cost_unknown"
-    """The run was given a number of dollars, and a reply has no known price: nobody can say what is left."""
-    TOKEN_LIMIT = "token_limit"
-    """The replies took as many tokens as the run was given, or more by a part of the last one."""
-    TOKENS_UNKNOWN = "tokens_unknown"
-    """The run was given a number of tokens, and a reply did not say how many it took."""
-    WALL_TIME_LIMIT = "wall_time_limit"
-    WORKING_TIME_LIMIT = "working_time_limit"
-    """The run took as much time as it was given, waiting for GPUs not counted, or more by its last step."""
-    STOP_POLICY = "stop_policy"
-    """The run's stopping policy saw nothing more to gain; a PolicyStopped says what it saw."""
-    STOP_REQUESTED = "stop_requested"
-    CONTEXT_OVERFLOW = "context_overflow"
-    SCRIPT_ENDED = "script_ended"
 
 
 class _Event(BaseModel):
