@@ -22,6 +22,7 @@ from d2k_agent.records import (
     ModelCallInterrupted,
     ModelCallStarted,
     Nudged,
+    PolicyStopped,
     RunInterrupted,
     RunResumed,
     SelectionConfirmed,
@@ -64,6 +65,10 @@ RARE: list[tuple[Event, str]] = [
     (Nudged(call=3, text="go on"), "the model was told to go on"),
     (BudgetTold(turn=4, text="6 turns are left"), "turn 4: the model was told its budget"),
     (ToolCallInterrupted(turn=1, index=1, call_id="c11"), "turn 1: call 2 was interrupted"),
+    (
+        PolicyStopped(turn=3, policy="plateau:turns=2,percent=1", why="nothing moved"),
+        "turn 3: the stopping policy plateau:turns=2,percent=1 ends the run: nothing moved",
+    ),
     (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),
     (
         ConfirmationMeasured(sha256=SHA, attempt=2, times=TIMES.model_copy(update={"drift": 0.004})),
