@@ -31,6 +31,7 @@ from d2k_agent.records import (
     ModelCallFailed,
     ModelCallInterrupted,
     ModelCallStarted,
+    Modelled,
     ModelReplied,
     Nudged,
     PolicyStopped,
@@ -58,8 +59,9 @@ class Journal:
 
     `messages` grows at its end, and else changes only where old results are shortened; whoever gets it must not change
     it. `prefix` has its digests, `places` a name for each of its items (the tools first), `answers` the tool results
-    that stand whole in it. `concluded` is what came of confirming the selection that was made last, None while nothing
-    has. `history` has the run's points, None where nobody asks for them.
+    that stand whole in it. `shortened_tokens` were taken out of it since the last reply. `concluded` is what came of
+    confirming the selection that was made last, None while nothing has. `history` has the run's points, None where
+    nobody asks for them.
     """
 
     def __init__(self, log: EventLog, progress: Progress, history: History | None = None) -> None:
@@ -71,6 +73,7 @@ class Journal:
         self.places: list[str] = []
         self.answers: list[Answered] = []
         self.cache = CacheWatch()
+        self.shortened_tokens = 0
         self.refused: set[str] = set()
         self.taken = Taken()
         self.history = history
@@ -169,8 +172,10 @@ class Journal:
                 self._replies[event.call], self._model_in_flight = event, None
                 self.call_ids.update(call["id"] for call in event.message.get("tool_calls", ()))
                 self.cache.answered(event)
+                self.shortened_tokens = 0
             case Compacted():
                 self._compact(event)
+                self.shortened_tokens += event.saved_tokens
             case ModelCallInterrupted() | ModelCallFailed():
                 self._model_in_flight = None
             case Nudged():
@@ -187,7 +192,7 @@ class Journal:
                 self._judged.append(event)
             case TurnClosed():
                 self._closed = event.turn
-            case Submitted() | VerdictReached() | Measured():
+            case Submitted() | VerdictReached() | Measured() | Modelled():
                 self._judged.append(event)
             case _:
                 self._take_ending(event)

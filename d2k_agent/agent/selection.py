@@ -1,8 +1,9 @@
 """Which submission stands for the run: a pure function over the records.
 
 Eligible is a submission that passed and was measured on every registered workload of the task within the limit of
-turns, nowhere faster than the hardware allows. Without one, the last correct and rule-abiding candidate is named as
-provisional, and it has no rank.
+turns, nowhere faster than the hardware allows. Without one, a correct and rule-abiding candidate is named as
+provisional: where all of them have a modelled latency for one target the lowest, else the last. It is no selection: a
+model ranks it, or nothing does.
 """
 
 from __future__ import annotations
@@ -41,13 +42,25 @@ def select(
         return Selection(best, None, f"the fastest of {counted(len(eligible), 'eligible submission')}{blocked}")
     correct = [item for item in within if item.verdict.status is VerdictStatus.UNTIMED]
     if correct:
-        why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
-        return Selection(None, choice_of(sorted(correct, key=lambda item: item.turn)[-1]), why)
+        return _provisional(correct)
     if not in_time:
         return Selection(None, None, "nothing was handed in that could be chosen")
     again = len(in_time) - len(within)
     refusals = f" ({again} refused when judged again)" if again else ""
     return Selection(None, None, f"of {counted(len(in_time), 'submission')} none was accepted{refusals}{blocked}")
+
+
+def _provisional(correct: Sequence[Submission]) -> Selection:
+    """One of candidates that are correct and that nobody measured."""
+    modelled = [choice_of(item) for item in correct]
+    targets = {item.modelled.target for item in correct if item.modelled is not None}
+    if len(targets) == 1 and all(choice.modelled_ms is not None for choice in modelled):
+        best = min(modelled, key=lambda choice: (choice.modelled_ms or 0.0, choice.turn))
+        among = counted(len(correct), "correct candidate")
+        why = f"nothing was measured; modelled for {min(targets)}, the provisional one is the fastest of {among}"
+        return Selection(None, best, why)
+    why = "nothing was measured on this machine, so the last correct candidate is named, without a rank"
+    return Selection(None, max(modelled, key=lambda choice: choice.turn), why)
 
 
 def _blocked(within: Sequence[Submission]) -> str:
@@ -68,4 +81,5 @@ def choice_of(submission: Submission) -> Choice:
         turn=submission.turn,
         call_id=submission.call_id,
         geomean_speedup=submission.geomean_speedup,
+        modelled_ms=submission.modelled.geomean_ms if submission.modelled else None,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from d2k_agent.contract import Verdict
 from d2k_agent.contract.wire import WireError, from_data, to_data
 from d2k_agent.errors import MachineError
-from d2k_agent.records import EvaluationTook, Event, Measured, RunFolder, Submitted, VerdictReached, cut
+from d2k_agent.records import EvaluationTook, Event, Measured, Modelled, RunFolder, Submitted, VerdictReached, cut
 
 VERDICT = "verdict"
 CANDIDATE = "candidate"
@@ -46,6 +46,8 @@ def record_submission(run: RunFolder, turn: int, call_id: str, data: dict[str, A
         Submitted(turn=turn, call_id=call_id, sha256=sha256),
         VerdictReached(turn=turn, call_id=call_id, sha256=sha256, verdict=parts.verdict),
     ]
+    if verdict.modelled is not None:
+        events.append(Modelled(turn=turn, call_id=call_id, sha256=sha256, modelled=verdict.modelled))
     if parts.times is not None:
         events.append(Measured(turn=turn, call_id=call_id, sha256=sha256, times=parts.times))
     if parts.seconds:

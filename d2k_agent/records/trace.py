@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from d2k_agent.contract import VerdictStatus
+from d2k_agent.contract.modelled import ModelledLatency
 from d2k_agent.models import Message
 from d2k_agent.records.events import (
     BudgetTold,
@@ -20,6 +21,7 @@ from d2k_agent.records.events import (
     ConversationStarted,
     Event,
     Measured,
+    Modelled,
     ModelReplied,
     Nudged,
     RunFinished,
@@ -47,6 +49,8 @@ class Submission:
     sha256: str
     verdict: VerdictRecord
     times: Times | None
+    modelled: ModelledLatency | None = None
+    """What a model says where nothing was measured; never part of a score."""
 
     def __post_init__(self) -> None:
         if self.verdict.status is VerdictStatus.PASSED and not self.registered <= self.measured:
@@ -88,7 +92,7 @@ def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:
     for event in events:
         if isinstance(event, Submitted):
             parts[event.turn, event.call_id, event.sha256] = []
-        elif isinstance(event, VerdictReached | Measured):
+        elif isinstance(event, VerdictReached | Measured | Modelled):
             parts.setdefault((event.turn, event.call_id, event.sha256), []).append(event)
         elif isinstance(event, ToolCallInterrupted):
             parts = {key: own for key, own in parts.items() if key[:2] != (event.turn, event.call_id)}
@@ -97,7 +101,8 @@ def submissions(events: Iterable[Event]) -> tuple[Submission, ...]:
         verdict = next((item.verdict for item in own if isinstance(item, VerdictReached)), None)
         times = next((item.times for item in own if isinstance(item, Measured)), None)
         if verdict is not None and not (verdict.status is VerdictStatus.PASSED and times is None):
-            found.append(Submission(turn, call_id, sha256, verdict, times))
+            modelled = next((item.modelled for item in own if isinstance(item, Modelled)), None)
+            found.append(Submission(turn, call_id, sha256, verdict, times, modelled))
     return tuple(found)
 
 

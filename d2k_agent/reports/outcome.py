@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
+from d2k_agent.reports.modelled_text import modelled_mean
 from d2k_agent.reports.paths import command
 from d2k_agent.reports.replayed_text import replayed_text
 from d2k_agent.reports.tables import at_least, count, number, seconds, table
@@ -34,6 +35,7 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional.
 
     A selection has the `geomean_speedup` of its submission and a `confirmed_speedup`, null where it was not confirmed.
+    A provisional candidate has the `modelled_ms` that ranked it, null where no model did.
     Of a replay, `divergences` counts results that differ, `numbers_only` those that differ in nothing but numbers, and
     `of_machine` those that differ only as the machines do.
     """
@@ -87,8 +89,12 @@ def _choices(run_dir: Path, trace: Trace) -> list[str]:
         line = f"Selection: {_where(run_dir, chosen)}, speedup {number(chosen.geomean_speedup)}{why}"
         return [line, *_confirmation(chosen, trace)]
     lines = [f"Selection: none{why}"]
-    if finished.provisional is not None:
-        lines.append(f"Provisional, unranked: {_where(run_dir, finished.provisional)}")
+    provisional = finished.provisional
+    if provisional is not None and provisional.modelled_ms is not None:
+        where = _where(run_dir, provisional)
+        lines.append(f"Provisional, ranked by a model alone: {where}, {modelled_mean(provisional.modelled_ms)}")
+    elif provisional is not None:
+        lines.append(f"Provisional, unranked: {_where(run_dir, provisional)}")
     return lines
 
 
@@ -122,7 +128,7 @@ def _selection_data(choice: Choice | None, trace: Trace) -> dict[str, Any] | Non
         return None
     concluded = trace.confirmed
     speedup = concluded.speedup if concluded is not None and concluded.sha256 == choice.sha256 else None
-    return {**choice.model_dump(mode="json"), "confirmed_speedup": speedup}
+    return {**choice.model_dump(mode="json", exclude={"modelled_ms"}), "confirmed_speedup": speedup}
 
 
 def _choice_data(choice: Choice | None) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.contract.wording import counted
 from d2k_agent.reports.cache_text import check_text, compacted_text
 from d2k_agent.reports.measured_text import measured_of_records, measured_text
+from d2k_agent.reports.modelled_text import modelled_line
 from d2k_agent.reports.tables import count, milliseconds, number, seconds
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def _ending_text(event: Event) -> str:
             return f"turn {event.turn}: the stopping policy {event.policy} ends the run: {event.why}"
         case "selection_made":
             return f"selected {_choice(event.selection)}, provisional {_choice(event.provisional)}: {event.why}"
+        case "modelled":
+            return f"{event.sha256[:12]}: {modelled_line(event.modelled)}"
         case "confirmation_measured":
             return f"confirmation {event.attempt}: {event.sha256[:12]} {_times(event.times)}"
         case "confirmation_reached":

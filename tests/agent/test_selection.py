@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from d2k_agent.agent import select
 from d2k_agent.contract import Verdict, VerdictStatus
+from d2k_agent.contract.modelled import ModelledLatency, ModelledWorkload
 from d2k_agent.records import Submission, cut
 from tests.agent.scene import HERE, WORKLOADS, passed
 
@@ -22,6 +26,15 @@ def fast(turn: int, speedup: float, workloads: tuple[str, ...] = WORKLOADS) -> S
 
 def untimed(turn: int) -> Submission:
     return submission(turn, Verdict(VerdictStatus.UNTIMED, f"{turn:064d}", "correct", HERE))
+
+
+def modelled(turn: int, *ms: float | None, target: str = "h200") -> Submission:
+    workloads = [ModelledWorkload(f"w{at}", value, why_not=why_not(value)) for at, value in enumerate(ms)]
+    return replace(untimed(turn), modelled=ModelledLatency(target, tuple(workloads)))
+
+
+def why_not(ms: float | None) -> str | None:
+    return "its grid depends on contents" if ms is None else None
 
 
 def wrong(turn: int) -> Submission:
@@ -59,6 +72,28 @@ def test_the_provisional_candidate_is_the_last_correct_one_and_has_no_speedup() 
     assert made.selection is None
     assert made.provisional is not None
     assert (made.provisional.turn, made.provisional.geomean_speedup) == (5, None)
+
+
+def test_where_nothing_was_measured_the_lowest_modelled_latency_ranks() -> None:
+    made = select([modelled(1, 8.0, 2.0), modelled(3, 1.0, 9.0), modelled(5, 4.0, 5.0)], WORKLOADS, 350)
+
+    assert made.selection is None and made.provisional is not None
+    assert (made.provisional.turn, made.provisional.modelled_ms) == (3, pytest.approx(3.0))
+    assert "nothing was measured; modelled for h200" in made.why and "of 3 correct candidates" in made.why
+
+
+@pytest.mark.parametrize("other", [untimed(2), modelled(2, 1.0, None), modelled(2, 1.0, target="b200")])
+def test_a_model_ranks_all_correct_candidates_or_none(other: Submission) -> None:
+    made = select([modelled(1, 4.0), other, modelled(5, 8.0)], WORKLOADS, 350)
+
+    assert made.provisional is not None and made.provisional.turn == 5
+    assert "without a rank" in made.why
+
+
+def test_a_modelled_latency_never_stands_beside_a_measured_one() -> None:
+    made = select([fast(1, 0.2), modelled(2, 0.001)], WORKLOADS, 350)
+
+    assert made.selection is not None and (made.selection.turn, made.selection.modelled_ms) == (1, None)
 
 
 def test_a_refused_candidate_is_passed_over() -> None:

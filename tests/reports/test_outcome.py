@@ -146,7 +146,13 @@ def test_a_selection_that_could_not_be_confirmed_keeps_the_table_of_its_submissi
 def test_scripts_find_the_promised_keys() -> None:
     data = outcome_data(FOLDER, trace(a_run()))
     assert data["run_dir"] == "runs/r" and data["stop_reason"] == "turn_limit" and data["selection"] is None
-    assert data["provisional"] == {"sha256": SHA, "turn": 2, "call_id": "c21", "geomean_speedup": None}
+    assert data["provisional"] == {
+        "sha256": SHA,
+        "turn": 2,
+        "call_id": "c21",
+        "geomean_speedup": None,
+        "modelled_ms": None,
+    }
     assert data["usage"] == {"uncached_input": None, "cache_write": None, "cache_read": None, "output": None}
     assert data["cost_usd"] is None and data["divergences"] is None
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from d2k_agent.contract import Measurement, VerdictStatus
+from d2k_agent.contract.modelled import ModelledLatency, ModelledWorkload
 from d2k_agent.records import (
     BudgetTold,
     CacheChecked,
@@ -21,6 +22,7 @@ from d2k_agent.records import (
     ModelCallFailed,
     ModelCallInterrupted,
     ModelCallStarted,
+    Modelled,
     Nudged,
     PolicyStopped,
     RunInterrupted,
@@ -68,6 +70,10 @@ RARE: list[tuple[Event, str]] = [
     (
         PolicyStopped(turn=3, policy="plateau:turns=2,percent=1", why="nothing moved"),
         "turn 3: the stopping policy plateau:turns=2,percent=1 ends the run: nothing moved",
+    ),
+    (
+        Modelled(**KEY, modelled=ModelledLatency("h200", (ModelledWorkload("w", 2.0),))),
+        "aaaaaaaaaaaa: modelled 2 ms (geometric mean), not measured, for h200",
     ),
     (Measured(**KEY, times=TIMES), "turn 1: aaaaaaaaaaaa speedup 2.5 (w 2 ms)"),
     (

@@ -1,0 +1,81 @@
+"""A modelled latency in words: never without the word, and never beside a measured one in one column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from d2k_agent.contract import Verdict
+from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
+from d2k_agent.contract.wire import to_data
+from d2k_agent.contract.wording import counted
+from d2k_agent.reports.tables import NOT_READ, milliseconds, number, table
+
+HEADER = ("launch", "times", "grid", "sampled", "modelled each", "bound", "Tflop", "GB moved", "GB once", "spread")
+RIGHT = ("times", "sampled", "modelled each", "Tflop", "GB moved", "GB once", "spread")
+
+
+def modelled_text(modelled: ModelledLatency) -> str:
+    """A line and a table a workload, then what the numbers rest on."""
+    mean = modelled.geomean_ms
+    every = f"; geometric mean {milliseconds(mean)}" if mean is not None and len(modelled.workloads) > 1 else ""
+    lines = [f"Modelled for {modelled.target}, nothing was measured{every}"]
+    for workload in modelled.workloads:
+        lines += ["", *_workload(workload)]
+    lines += ["", "What the model rests on:", *(f"  {sentence}" for sentence in modelled.basis)]
+    return "\n".join(lines)
+
+
+def modelled_data(verdict: Verdict) -> dict[str, Any]:
+    """The answer of the command as one JSON object; `modelled` is null where the candidate failed before it."""
+    modelled = verdict.modelled
+    return {
+        "candidate_sha256": verdict.candidate_sha256,
+        "status": verdict.status.value,
+        "message": verdict.message,
+        "modelled_geomean_ms": None if modelled is None else modelled.geomean_ms,
+        "modelled": None if modelled is None else to_data(modelled),
+    }
+
+
+def modelled_mean(geomean_ms: float) -> str:
+    """A candidate's modelled latency in a few words, for a screen that speaks of other things as well."""
+    return f"modelled {milliseconds(geomean_ms)} (geometric mean), not measured"
+
+
+def modelled_line(modelled: ModelledLatency) -> str:
+    """The same with its target, or why there is none."""
+    if modelled.geomean_ms is not None:
+        return f"{modelled_mean(modelled.geomean_ms)}, for {modelled.target}"
+    without = [workload for workload in modelled.workloads if workload.why_not is not None]
+    why = f"{without[0].label}: {without[0].why_not}" if without else "no workload was asked for"
+    return f"not modelled for {modelled.target} ({why})"
+
+
+def _workload(workload: ModelledWorkload) -> list[str]:
+    total = f"modelled {milliseconds(workload.ms)} a call" if workload.ms is not None else "not modelled"
+    why = "" if workload.why_not is None else f": {workload.why_not}"
+    lines = [f"{workload.label}: {total}{why}"]
+    if workload.launches:
+        lines.append(table(HEADER, [_row(launch) for launch in workload.launches], RIGHT))
+    notes = {f"{launch.kernel}: {note}": None for launch in workload.launches for note in launch.notes}
+    return lines + [f"note: {note}" for note in notes]
+
+
+def _row(launch: ModelledLaunch) -> tuple[str, ...]:
+    shape = " x ".join(map(str, launch.grid))
+    if launch.ms is None:
+        return (launch.kernel, str(launch.times), shape, "0", "not modelled", *[NOT_READ] * 5)
+    flops = sum(launch.product_flops.values())
+    kinds = ", ".join(launch.product_flops)
+    return (
+        launch.kernel,
+        str(launch.times),
+        shape,
+        f"{launch.sampled} of {counted(launch.programs, 'program')}",
+        milliseconds(launch.ms),
+        launch.bound or NOT_READ,
+        f"{number(flops / 1e12)} {kinds}" if flops else NOT_READ,
+        number(launch.moved_bytes / 1e9),
+        number(launch.compulsory_bytes / 1e9),
+        NOT_READ if launch.spread is None else f"{100 * launch.spread:.1f} %",
+    )
