@@ -28,10 +28,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from d2k_agent.app.proving import shortcoming
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
-from d2k_agent.contract.wire import to_data
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, VerdictStatus, source_sha256
+from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
 from tests.evaluator import scaling
@@ -198,11 +199,16 @@ def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
 def baselines(verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from.
 
-    Exits where they come from different sessions: such latencies are not to be compared.
+    Exits where they come from different sessions: such latencies are not to be compared. And where the expert uses up
+    more of a gate than it may: the task is not to be shipped as it is.
     """
     sessions = {verdict["session"] for verdict in verdicts.values()}
     if len(sessions) > 1:
         sys.exit("the three sources were measured in different sessions; give a new file for --json and measure anew")
+    (session,) = sessions
+    judged = {name: value for name, value in verdicts["expert"].items() if name != "session"}
+    if told := shortcoming(from_data(Verdict, judged)):
+        sys.exit(f"baselines.json is not written: {told}")
     environment = verdicts["expert"]["environment"]
     labels = [result["label"] for result in registered(verdicts["expert"])]
     by_source = {
@@ -221,7 +227,7 @@ def baselines(verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
             "triton": environment["triton"],
             "python": environment["python"],
             "policy": registered(verdicts["expert"])[0]["measurement"]["policy"],
-            "date": sessions.pop()[:10],
+            "date": session[:10],
             "task_digest": environment["task_digest"],
             "evaluator_digest": environment["evaluator_digest"],
             "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},

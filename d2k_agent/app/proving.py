@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from d2k_agent.catalog import Finding, Task
     from d2k_agent.launchers import Progress
 
-MOST_OF_A_LIMIT = 0.75
-"""What the expert may use of a gate on small shapes (decision 5): the rest is for other designs and other machines."""
+MOST_OF_A_LIMIT, MOST_WHERE_TIMED = 0.75, 0.5
+"""What the expert may use of a gate, on small shapes and on registered ones: the rest is for other designs and other
+machines."""
 BOUNDS = ("memory", "copies")
 """Gates with a bound that may be used up."""
 
@@ -63,7 +64,7 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
             yield Finding("compiles", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
         progress(f"judging the {name}")
         verdict = evaluation.judge(JobKind.EVALUATE, source, labels)
-        told = _shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
+        told = shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
         yield Finding(name, not told, told)
     missed = []
     kernels = wrong_kernels(task)
@@ -93,17 +94,18 @@ def _labels(task: Task) -> list[str]:
     return [*(smoke["label"] for smoke in hidden["smoke"]), *dict.fromkeys(names)]
 
 
-def _shortcoming(verdict: Verdict) -> str:
+def shortcoming(verdict: Verdict) -> str:
     """What keeps an expert from showing that the gates can be reached; empty where nothing does."""
     if not verdict.status.acceptable:
         return verdict.message
     for result in verdict.workloads:
+        most = MOST_WHERE_TIMED if result.registered else MOST_OF_A_LIMIT
         for check in result.checks:
             if check.limit and check.value is not None and check.gate not in BOUNDS:
                 part = check.value / check.limit
-                if part > MOST_OF_A_LIMIT and check.gate != "allclose_share":
+                if part > most and check.gate != "allclose_share":
                     return (
                         f"{check.output} {check.gate} is {part:.0%} of its limit on {result.label}: the gate is to be "
-                        f"reached with at most {MOST_OF_A_LIMIT:.0%}, so widen it or make the expert more accurate"
+                        f"reached with at most {most:.0%}, so widen it or make the expert more accurate"
                     )
     return ""

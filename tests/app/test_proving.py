@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from d2k_agent.app.proving import proofs_of
+from d2k_agent.app.proving import proofs_of, shortcoming
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Finding, check_task, find_task, new_task
+from d2k_agent.contract import Check, Environment, Verdict, VerdictStatus, WorkloadResult
 
 WRONG = """
 [[wrong]]
@@ -47,6 +48,18 @@ def test_an_expert_near_a_limit_and_wrong_kernels_that_are_not_found_are_said(fo
     told = found["wrong kernels"].message
     assert "nothing_is_wrong passes every check" in told
     assert "fails_elsewhere must fail at y close, and fails at y rel_norm" in told
+
+
+@pytest.mark.parametrize(("registered", "part", "most"), [(True, 0.6, "50%"), (False, 0.6, ""), (False, 0.8, "75%")])
+def test_half_of_a_gate_is_left_at_the_registered_shapes_and_a_quarter_at_small_ones(
+    registered: bool, part: float, most: str
+) -> None:
+    checks = (Check("y", "rel_norm", part * 0.012, 0.012, True), Check("y", "memory", 0.99, 1.0, True))
+    result = WorkloadResult("large", VerdictStatus.UNTIMED, checks, registered)
+    environment = Environment("host", "cpu", "CPU", "b200", "none", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
+    told = shortcoming(Verdict(VerdictStatus.UNTIMED, "a" * 64, "correct", environment, workloads=(result,)))
+    assert told.startswith(f"y rel_norm is {part:.0%} of its limit on large") if most else told == ""
+    assert most in told
 
 
 def test_an_expert_beyond_the_tasks_memory_is_found_at_the_registered_shapes(folder: Path) -> None:
