@@ -105,7 +105,7 @@ class Plateau:
         then = _before(points, self.turns)
         if isinstance(then, Decision):
             return then
-        gained = _gained_percent(then, points[-1])
+        gained = 100 * (points[-1].score / then.score - 1)
         why = f"the last {counted(self.turns, 'turn')} made the score better by {gained:.3g} %"
         return Decision(gained <= self.percent, why, {"gained_percent": gained})
 
@@ -138,35 +138,44 @@ class Gain:
         now = points[-1]
         turn_percent = 100 * ((now.score / then.score) ** (1 / self.turns) - 1)
         unknown = []
-        for limit, unit, taken in (
-            (self.percent_per_usd, "US$", _usd(then.spent, now.spent)),
-            (self.percent_per_mtok, "million tokens", _mtok(then.spent, now.spent)),
+        for limit, taken in (
+            (self.percent_per_usd, _usd(then.spent, now.spent)),
+            (self.percent_per_mtok, _mtok(then.spent, now.spent)),
         ):
-            if limit is not None and taken is None:
-                unknown.append(unit)
-            elif limit is not None and taken is not None:
-                return self._compared(turn_percent, taken / self.turns, limit, unit)
+            if limit is not None and taken.amount is None:
+                unknown.append(taken.unit)
+            elif limit is not None and taken.amount is not None:
+                return _compared(turn_percent, taken.amount / self.turns, limit, taken)
         spans = f"the last {counted(self.turns, 'turn')}"
         return Decision(None, f"nobody knows how many {' and '.join(unknown)} {spans} took")
 
-    def _compared(self, turn_percent: float, turn_cost: float, limit: float, unit: str) -> Decision:
-        numbers = {"percent_per_turn": turn_percent, f"{_NAMES[unit]}_per_turn": turn_cost}
-        if turn_cost == 0:
-            return Decision(False, "turns cost nothing", numbers)
-        rate = turn_percent / turn_cost
-        why = (
-            f"the next turn is expected to gain {turn_percent:.3g} % for {turn_cost:.3g} {unit}, "
-            f"which is {rate:.3g} % each"
-        )
-        return Decision(rate < limit, why, {**numbers, f"percent_per_{_NAMES[unit]}": rate})
+
+@dataclass(frozen=True)
+class _Taken:
+    """What some turns took, in a unit that numbers call `name`; None where nothing of it is known."""
+
+    unit: str
+    name: str
+    amount: float | None
+    lower_bound: bool
+
+
+def _compared(turn_percent: float, turn_cost: float, limit: float, taken: _Taken) -> Decision:
+    numbers = {"percent_per_turn": turn_percent, f"{taken.name}_per_turn": turn_cost}
+    if turn_cost == 0:
+        return Decision(False, "turns cost nothing", numbers)
+    rate = turn_percent / turn_cost
+    least, most = ("at least ", "at most ") if taken.lower_bound else ("", "")
+    why = (
+        f"the next turn is expected to gain {turn_percent:.3g} % for {least}{turn_cost:.3g} {taken.unit}, "
+        f"which is {most}{rate:.3g} % each"
+    )
+    return Decision(rate < limit, why, {**numbers, f"percent_per_{taken.name}": rate})
 
 
 def _shortest(value: float) -> str:
     """A number as it is typed, with all of its digits."""
     return repr(value).removesuffix(".0")
-
-
-_NAMES = {"US$": "usd", "million tokens": "mtok"}
 
 
 def _before(points: Sequence[Point], turns: int) -> Point | Decision:
@@ -180,10 +189,6 @@ def _before(points: Sequence[Point], turns: int) -> Point | Decision:
     return then
 
 
-def _gained_percent(then: Point, now: Point) -> float:
-    return 100 * (now.score / then.score - 1)
-
-
 def _latencies_ms(best: Submission) -> dict[str, float]:
     """Milliseconds a call of each registered workload. An eligible submission has them all."""
     measured = best.times.workloads if best.times is not None else ()
@@ -194,13 +199,14 @@ def _latencies_ms(best: Submission) -> dict[str, float]:
     }
 
 
-def _usd(then: Spent, now: Spent) -> float | None:
-    return _more(then.cost_usd, now.cost_usd, now.cost_lower_bound)
+def _usd(then: Spent, now: Spent) -> _Taken:
+    return _Taken("US$", "usd", _more(then.cost_usd, now.cost_usd, now.cost_lower_bound), now.cost_lower_bound)
 
 
-def _mtok(then: Spent, now: Spent) -> float | None:
+def _mtok(then: Spent, now: Spent) -> _Taken:
     tokens = _more(then.tokens, now.tokens, now.tokens_lower_bound)
-    return None if tokens is None else tokens / TOKENS_PER_MTOK
+    amount = None if tokens is None else tokens / TOKENS_PER_MTOK
+    return _Taken("million tokens", "mtok", amount, now.tokens_lower_bound)
 
 
 def _more(then: Decimal | int | None, now: Decimal | int | None, lower_bound: bool) -> float | None:

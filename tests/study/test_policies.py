@@ -107,7 +107,8 @@ def test_what_is_not_counted_only_makes_a_turn_dearer() -> None:
     lost = ModelCallFailed(call=2, reason="hung up", may_be_billed=True, unknown_attempts=1)
     history = points_of(trace_of([*a_turn(1, 1.0), lost, *a_turn(2, None)]))
     assert history[-1].spent.cost_lower_bound
-    assert Gain(percent_per_usd=1.0, turns=1).decide(history, no_floors).stop is True
+    decision = Gain(percent_per_usd=1.0, turns=1).decide(history, no_floors)
+    assert decision.stop is True and "for at least 0.038 US$, which is at most 0 % each" in decision.why
 
 
 def test_turns_that_cost_nothing_are_never_too_dear() -> None:
