@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,12 +117,18 @@ def measure(around: Surroundings, command_line: Settings) -> Ceilings:
         environment |= gpu_variables(settings.gpu, environment)
     except ValueError as problem:
         raise UsageError(str(problem)) from None
-    command = [settings.evaluator_python or around.python, "-c", _START, str(Path(__file__).parents[2])]
+    # Where a prefix leads, its interpreter is; this measures here.
+    python = around.python if settings.evaluator else settings.evaluator_python or around.python
+    return answer_of([python, "-c", _START, str(Path(__file__).parents[2])], environment)
+
+
+def answer_of(command: Sequence[str], environment: Mapping[str, str]) -> Ceilings:
+    """What the measuring program found; `command` starts it. Raises as measure() does."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=environment)
         answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
+        if NOT_MEASURED in answer:
+            raise UsageError(str(answer[NOT_MEASURED]))
+        return from_data(Ceilings, answer)
     except (OSError, ValueError):
         raise MachineError("measuring ended early; run `d2k-agent doctor` to see what is missing, then again") from None
-    if NOT_MEASURED in answer:
-        raise UsageError(str(answer[NOT_MEASURED]))
-    return from_data(Ceilings, answer)

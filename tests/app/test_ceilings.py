@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from d2k_agent.app.ceilings import KnownCeilings, known_gpus
+from d2k_agent.app.ceilings import KnownCeilings, answer_of, known_gpus
 from d2k_agent.app.reporting import report_runs
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import samples_dir
 from d2k_agent.config import Settings
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
 from d2k_agent.contract.data_sheets import MEASURED
-from d2k_agent.errors import UsageError
+from d2k_agent.contract.wire import to_data
+from d2k_agent.errors import D2KError, MachineError, UsageError
 from d2k_agent.reports.ceilings_text import KnownGpu, ceilings_data, ceilings_text
 
 HERE = Provenance("measured", "copies of 4.3 GB", machine="Linux", driver="1.2", torch="2.11", date="2026-11-30")
@@ -84,3 +88,21 @@ def test_a_report_tells_how_far_a_runs_candidate_was_above_the_floor(tmp_path: P
     assert re.fullmatch(
         r"its candidate took 1\.\d+ on .*, 1\.\d+ on .* times the modelled floor \(measured ceilings\)", note
     )
+
+
+def test_what_the_measuring_program_prints_last_is_its_answer() -> None:
+    found = answer_of([sys.executable, "-c", f"print('noise'); print({json.dumps(to_data(MINE))!r})"], os.environ)
+    assert found == MINE
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "told"),
+    [
+        ('print(\'{"problem": "no GPU to see"}\')', UsageError, "no GPU to see"),
+        ("raise SystemExit(3)", MachineError, "measuring ended early"),
+        ("print('{\"device_name\": 3}')", MachineError, "measuring ended early"),
+    ],
+)
+def test_what_came_of_nothing_is_a_sentence(program: str, error: type[D2KError], told: str) -> None:
+    with pytest.raises(error, match=told):
+        answer_of([sys.executable, "-c", program], os.environ)

@@ -36,7 +36,7 @@ def measured(progress: Callable[[str], None]) -> Ceilings:
 
     def ceiling(value: float, method: str, burst: float | None = None) -> Ceiling:
         today = datetime.now(UTC).date().isoformat()
-        told = Provenance(MEASURED, method, machine(), driver, torch.__version__, today)
+        told = Provenance(MEASURED, method, machine(), driver, str(torch.__version__), today)
         return Ceiling(value, told, burst if burst is not None and burst > WORTH_TELLING * value else None)
 
     progress("measuring copies")
