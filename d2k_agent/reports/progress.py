@@ -65,7 +65,9 @@ class ProgressLines:
                 self._judged(status.value, failed=not status.acceptable)
             case "measured":
                 speedup = event.times.geomean_speedup
-                if speedup is not None:
+                if event.times.impossible:
+                    self._told.append("impossible latency")
+                elif speedup is not None:
                     self._speedups[event.turn, event.call_id] = speedup
             case "tool_call_interrupted":
                 self._forget(event.turn, event.call_id)

@@ -131,7 +131,9 @@ def _times(times: Times) -> str:
         f"{item.label} {milliseconds(item.measurement.mean_ms)}" for item in times.workloads if item.measurement
     ]
     drift = "" if times.drift is None else f"; the baseline moved by {100 * times.drift:.1f} %"
-    return f"speedup {number(times.geomean_speedup)}" + f" ({', '.join(latencies)})" * bool(latencies) + drift
+    impossible = f"; impossible: {', '.join(times.impossible)}" if times.impossible else ""
+    told = f"speedup {number(times.geomean_speedup)}" + f" ({', '.join(latencies)})" * bool(latencies)
+    return told + drift + impossible
 
 
 def _took(steps: dict[str, float]) -> float:

@@ -25,6 +25,7 @@ from d2k_agent.records import (
 )
 from d2k_agent.records.verdicts import Times, WorkloadTime
 from d2k_agent.reports.progress import ProgressLines
+from d2k_agent.reports.trace_text import event_text
 from tests.reports.events import KNOWN, SHA, a_run, a_turn, reply, stamped
 
 
@@ -43,12 +44,22 @@ def test_unreported_tokens_are_unknown_and_not_zero() -> None:
     assert " unknown " in lines_of(a_run())[0]
 
 
-def test_the_best_speedup_so_far_stays_when_a_later_one_is_slower() -> None:
-    def measured(turn: int, speedup: float) -> Measured:
-        timed = Measurement(mean_ms=2.0, calls=10, batches=5, outside_ms=2.0, policy="events_batch")
-        times = Times(workloads=(WorkloadTime(label="w", measurement=timed, speedup=speedup),), geomean_speedup=speedup)
-        return Measured(turn=turn, call_id=f"c{turn}1", sha256=SHA, times=times)
+def measured(turn: int, speedup: float, impossible: tuple[str, ...] = ()) -> Measured:
+    timed = Measurement(mean_ms=2.0, calls=10, batches=5, outside_ms=2.0, policy="events_batch")
+    workload = WorkloadTime(label="w", measurement=timed, speedup=speedup)
+    times = Times(workloads=(workload,), geomean_speedup=speedup, impossible=impossible)
+    return Measured(turn=turn, call_id=f"c{turn}1", sha256=SHA, times=times)
 
+
+def test_an_impossible_latency_is_told_and_is_no_best() -> None:
+    turn = a_turn(1, VerdictStatus.INCORRECT)
+    turn.insert(7, measured(1, 9.5, ("w",)))
+    (line,) = lines_of(stamped(*turn))
+    assert "impossible latency" in line and "9.5x" not in line
+    assert any("; impossible: w" in event_text(event) for event in stamped(*turn))
+
+
+def test_the_best_speedup_so_far_stays_when_a_later_one_is_slower() -> None:
     fast, slow = a_turn(1, VerdictStatus.INCORRECT), a_turn(2, VerdictStatus.INCORRECT)
     fast.insert(7, measured(1, 2.5))
     slow.insert(7, measured(2, 1.2))
