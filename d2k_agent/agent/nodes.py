@@ -128,6 +128,7 @@ def _ask(parts: Parts, number: int, turn: int) -> None:
 
 def _ask_once(parts: Parts, number: int, turn: int) -> None:
     journal = parts.journal
+    parts.window.require_room(journal.messages, journal.reply(number - 1), journal.shortened_tokens)
     before: list[Event] = [ModelCallInterrupted(call=number)] if journal.model_call_cut_off(number) else []
     items = len(journal.prefix)
     start = ModelCallStarted(call=number, turn=turn, items=items, prefix_sha256=journal.prefix.digest(items))

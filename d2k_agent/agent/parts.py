@@ -10,6 +10,7 @@ from d2k_agent.agent.budgets import Budgets
 from d2k_agent.agent.compaction import Compactor
 from d2k_agent.agent.journal import Journal
 from d2k_agent.agent.ranges import TurnRanges
+from d2k_agent.agent.window import Window
 from d2k_agent.contract import Verdict
 from d2k_agent.models import Model
 from d2k_agent.records import Point, PolicyStopped, RunFolder
@@ -41,7 +42,8 @@ Stopping = Callable[[Sequence[Point]], PolicyStopped | None]
 
 @dataclass
 class Parts:
-    """One driven run. `budgets` are its limits, `node` the node at work, `turns` what a profiler is shown.
+    """One driven run. `budgets` are its limits, `window` is what a request may hold, `node` the node at work, `turns`
+    what a profiler is shown.
 
     `brief`: answers are worded briefly, and nothing that the conversation holds is told again. `compactor`: what
     shortens old answers, None where they stay whole. `stopping` may end the run early, None where nothing does.
@@ -54,6 +56,7 @@ class Parts:
     budgets: Budgets
     workloads: tuple[str, ...]
     confirm: Confirm | None
+    window: Window
     brief: bool = False
     compactor: Compactor | None = None
     stopping: Stopping | None = None

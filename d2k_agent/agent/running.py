@@ -23,6 +23,7 @@ from d2k_agent.agent.graph import build_graph
 from d2k_agent.agent.journal import Journal, Progress
 from d2k_agent.agent.parts import Confirm, Parts, Stopping, Tools
 from d2k_agent.agent.state import beginning, recursion_limit, rests_on
+from d2k_agent.agent.window import Window
 from d2k_agent.config import RunConfig
 from d2k_agent.errors import D2KError, MachineError
 from d2k_agent.models import Model
@@ -66,6 +67,7 @@ def run_agent(
             Budgets.of(config),
             record.workloads,
             confirm,
+            Window(config.model, None if record.quirks is None else record.quirks.context_tokens),
             brief=config.wording == "brief",
             compactor=Compactor(record.price, config.turns) if config.protocol == "efficient" else None,
             stopping=stopping,

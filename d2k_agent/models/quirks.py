@@ -42,7 +42,8 @@ class Quirks:
     sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are marked.
     `counts_reasoning`: what is reported of it was counted. `counts` names fields that an answer in one piece must have:
     without them its usage is an estimate of LiteLLM's. `context_tokens` is the context window, None where only the
-    provider's list knows. `rows` names the rows that were found, `calls_row` the one that says how tools are called.
+    provider's list knows: a request that would take more input is not sent. `rows` names the rows that were found,
+    `calls_row` the one that says how tools are called.
 
     Raises UsageError for a value that no row can have.
     """
