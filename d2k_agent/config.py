@@ -33,6 +33,10 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 TOTAL = "total"
 TOKEN_BUDGETS = ("uncached_input", "cache_write", "cache_read", "output", TOTAL)
 """What a budget of tokens may bound: a bucket of its own, or all of them together."""
+PROFILE_TOKENS = 600
+"""The most that a profile takes of an answer, where nobody says otherwise."""
+LEAST_PROFILE_TOKENS = 100
+"""Room for the call and one kernel."""
 LEAST_OUTPUT_CHARS = 500
 """A tool's answer needs this much room: less would not hold the notes on what was left out and how the call ended."""
 
@@ -71,8 +75,9 @@ class RunConfig:
     no limit); `show_budget`: the model is told of them.
     `target` is an architecture to compile for (None: that of the GPU present, else b200). `gpu` is the GPU that the
     evaluator sees (None: all), `evaluator` the command prefix that it was started through (None: on this machine).
-    `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS. `stop_policy` is the
-    text of the policy that may end the run early (None: none), which the protocol `efficient` alone has.
+    `arm`, `pair` and `replicate` name the run's place in a study. `wording` is one of WORDINGS; `more_tools` are
+    offered beside those of the protocol, and a profile takes `profile_tokens` of an answer at most. `stop_policy` is
+    the text of the policy that may end the run early (None: none), which the protocol `efficient` alone has.
     """
 
     task: str
@@ -81,6 +86,8 @@ class RunConfig:
     mode: str = "kernel"
     protocol: str = "default"
     wording: str = "tables"
+    more_tools: tuple[str, ...] = ()
+    profile_tokens: int = PROFILE_TOKENS
     turns: int = 350
     budget_usd: float | None = None
     budget_tokens: dict[str, int] = field(default_factory=dict)
@@ -103,6 +110,9 @@ class RunConfig:
         _one_of("mode", self.mode, MODES)
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("wording", self.wording, WORDINGS)
+        if self.more_tools and self.protocol == "paper":
+            raise UsageError("--protocol paper has its four tools and no more; leave --tool out")
+        _at_least("profile-tokens", self.profile_tokens, LEAST_PROFILE_TOKENS)
         _one_of("device", self.device, DEVICES)
         _one_of("target", self.target, TARGETS)
         _gpu(self.gpu)
@@ -134,6 +144,8 @@ class Settings:
     model: str | None = None
     levels: tuple[str, ...] | None = None
     protocol: str | None = None
+    more_tools: tuple[str, ...] | None = None
+    profile_tokens: int | None = None
     turns: int | None = None
     budget_usd: float | None = None
     budget_tokens: dict[str, int] | None = None
@@ -199,6 +211,8 @@ class Settings:
             levels=levels,
             protocol=protocol,
             wording="tables" if protocol == "paper" else "brief",
+            more_tools=tuple(dict.fromkeys(self.more_tools or ())),
+            profile_tokens=_or(self.profile_tokens, PROFILE_TOKENS),
             turns=_or(self.turns, 350),
             budget_usd=self.budget_usd,
             budget_tokens=dict(self.budget_tokens or {}),
@@ -240,6 +254,7 @@ FILE_KEYS: dict[str, type] = {
     "reasoning_effort": str,
     "tool_limit_s": float,
     "tool_output_chars": int,
+    "profile_tokens": int,
     "runs_folder": str,
     "evaluator_python": str,
 }

@@ -19,6 +19,7 @@ from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.recorded import resume_command
 from d2k_agent.app.stopping import stopping_of
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.app.tool_sets import offered_tools
 from d2k_agent.config import RunConfig, Settings, ToolLimits
 from d2k_agent.contract import JobKind
 from d2k_agent.errors import CallsRefused, D2KError, UsageError
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from d2k_agent.records import Event, Replayed, RunFolder, Trace
     from d2k_agent.sandbox import Isolation
     from d2k_agent.toolbox import HostTool, Toolbox, ToolSpec
-
-PAPER_TOOLS = ("read", "write", "bash", "submit")
 
 
 class Watcher(Protocol):
@@ -103,7 +102,9 @@ class Assembly:
             self._stage(run)
             with open_evaluation(self.around, wishes, self.task, self.watcher.step) as evaluation:
                 incumbent = Incumbent(run, config, run.read_record().workloads)
-                host = host_tools(evaluation, self.task, run.workspace, incumbent.speedup, config.wording)
+                host = host_tools(
+                    evaluation, self.task, run.workspace, incumbent, config.wording, config.profile_tokens
+                )
                 confirm = partial(evaluation.judge, JobKind.CONFIRM)
                 stopping = stopping_of(self.around, config, self.task)
                 run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm, stopping)
@@ -127,14 +128,11 @@ class Assembly:
             write_atomically(run.workspace / name, data)
 
     def _toolbox(self, run: RunFolder, host: Mapping[str, HostTool]) -> Toolbox:
-        from d2k_agent.catalog import tools_dir
         from d2k_agent.sandbox import Sandbox
-        from d2k_agent.toolbox import Toolbox, load_tools
+        from d2k_agent.toolbox import Toolbox
 
         config = self.config
-        specs = {name: _limited(spec, config.tool_limits) for name, spec in load_tools(tools_dir()).items()}
-        if config.protocol == "paper":
-            specs = {name: spec for name, spec in specs.items() if name in PAPER_TOOLS}
+        specs = {name: _limited(spec, config.tool_limits) for name, spec in offered_tools(config).items()}
         sandbox = Sandbox(
             self.isolation,
             run.workspace,

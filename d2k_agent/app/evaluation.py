@@ -13,7 +13,7 @@ from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import counts_of, suspected
 from d2k_agent.config import Settings
-from d2k_agent.contract import EvaluatorJob, JobKind, Verdict, VerdictStatus
+from d2k_agent.contract import EvaluatorJob, JobKind, ProfileWish, SanitizerCheck, Verdict, VerdictStatus
 from d2k_agent.errors import EvaluatorError, UsageError
 
 if TYPE_CHECKING:
@@ -81,10 +81,19 @@ class Evaluation:
         self._baseline = baseline if baseline is not None else task.baseline_text()
         self._counts = counts_of(task)
 
-    def judge(self, kind: JobKind, candidate: str, workloads: Sequence[str] = (), beat: float | None = None) -> Verdict:
+    def judge(
+        self,
+        kind: JobKind,
+        candidate: str,
+        workloads: Sequence[str] = (),
+        beat: float | None = None,
+        wish: ProfileWish | None = None,
+        check: SanitizerCheck = SanitizerCheck.MEMCHECK,
+    ) -> Verdict:
         """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had.
 
         `beat` is the incumbent's geometric-mean speedup: below it, the baseline is not measured again (decision 9).
+        `wish` is what a profile shall look into, `check` what a sanitizer looks for.
         """
         job = EvaluatorJob(
             kind=kind,
@@ -97,6 +106,8 @@ class Evaluation:
             unsafe_no_sandbox=self._unsafe,
             baseline=self._baseline if kind.judges else None,
             beat=beat,
+            profile=wish or ProfileWish(),
+            check=check,
         )
         try:
             return suspected(self._launcher.launch(job), self._counts)
@@ -144,10 +155,12 @@ def judge_file(
     labels: Sequence[str],
     progress: Progress,
     baseline: Path | None = None,
+    wish: ProfileWish | None = None,
+    check: SanitizerCheck = SanitizerCheck.MEMCHECK,
 ) -> Verdict:
     """One job about a file, by an evaluator of its own. Raises UsageError before anything is started.
 
-    `baseline` is the file that speedups are over; None: the task's own.
+    `baseline` is the file that speedups are over; None: the task's own. `wish`, `check`: as Evaluation.judge has them.
     """
     from d2k_agent.catalog import find_task
 
@@ -157,7 +170,7 @@ def judge_file(
     candidate = read_candidate(solution)
     over = None if baseline is None else read_candidate(baseline, "baseline")
     with open_evaluation(around, settings, task, progress, over) as evaluation:
-        return evaluation.judge(kind, candidate, workloads)
+        return evaluation.judge(kind, candidate, workloads, wish=wish, check=check)
 
 
 def open_evaluation(
@@ -180,10 +193,10 @@ def open_evaluation(
 def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[str, ...]:
     """`labels`, when each is a workload of `task` that a job of this kind can take; else UsageError that lists them.
 
-    Registered ones are compiled and measured; smoke ones are for correctness alone.
+    Registered ones are compiled and measured; smoke ones are for correctness alone, and for a sanitizer.
     """
-    known = [workload.label for workload in task.workloads]
-    if kind.judges:
+    known = [] if kind is JobKind.SANITIZE else [workload.label for workload in task.workloads]
+    if kind.judges or kind is JobKind.SANITIZE:
         hidden = json.loads(task.bundle().hidden.get("workloads.json", "{}"))
         known += [smoke["label"] for smoke in hidden.get("smoke", ())]
     for label in labels:

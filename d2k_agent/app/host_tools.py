@@ -1,22 +1,32 @@
-"""submit, compile and profile as the agent's tools: a file of the workspace becomes a job, its verdict an answer."""
+"""submit, compile, profile and sanitize as the agent's tools: a file of the workspace becomes a job, its verdict an
+answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from d2k_agent.app.evaluation import MOST_CANDIDATE_BYTES, Evaluation, candidate_text, check_workloads
-from d2k_agent.contract import QUEUED, JobKind, Verdict, VerdictStatus, source_sha256
+from d2k_agent.app.profiles import change_in_run, profile_data
+from d2k_agent.config import PROFILE_TOKENS
+from d2k_agent.contract import QUEUED, JobKind, ProfileWish, SanitizerCheck, Verdict, VerdictStatus, source_sha256
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.verdict_text import answer_text
 
 if TYPE_CHECKING:
+    from d2k_agent.app.incumbent import Incumbent
     from d2k_agent.catalog import Task
     from d2k_agent.toolbox import HostAnswer, HostTool
 
-KINDS = {"submit": JobKind.EVALUATE, "compile": JobKind.COMPILE, "profile": JobKind.PROFILE}
+KINDS = {
+    "submit": JobKind.EVALUATE,
+    "compile": JobKind.COMPILE,
+    "profile": JobKind.PROFILE,
+    "sanitize": JobKind.SANITIZE,
+}
 ALREADY_JUDGED = "This text was judged before, byte for byte, by the same evaluator: what follows is that verdict.\n\n"
 _DECIDED = {
     *(VerdictStatus.PASSED, VerdictStatus.UNTIMED, VerdictStatus.INCORRECT),
@@ -29,20 +39,21 @@ def host_tools(
     evaluation: Evaluation,
     task: Task,
     workspace: Path,
-    incumbent: Callable[[], float | None],
+    incumbent: Incumbent,
     wording: str = "tables",
+    profile_tokens: int = PROFILE_TOKENS,
 ) -> dict[str, HostTool]:
     """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
 
-    `incumbent` answers with the speedup that a submission has to beat, None where there is none yet. What is submitted
-    again unchanged gets the verdict that it has, without a new submission: nobody may try seeds until one is lucky.
-    `wording` is one of the configuration's WORDINGS.
+    `incumbent` knows the submission to beat. What is submitted again unchanged gets the verdict that it has, without a
+    new submission: nobody may try seeds until one is lucky. `wording` is one of the configuration's WORDINGS; under
+    "brief" a profile takes `profile_tokens` at most.
     """
     from d2k_agent.agent import submission_data
     from d2k_agent.records import QUEUED_S
     from d2k_agent.toolbox import HostAnswer, PathError, read_file
 
-    told = brief_answer if wording == "brief" else answer_text
+    told = partial(brief_answer, profile_tokens=profile_tokens) if wording == "brief" else answer_text
     known: dict[tuple[str, tuple[str, ...]], Verdict] = {}
 
     def tool(kind: JobKind) -> HostTool:
@@ -60,19 +71,34 @@ def host_tools(
             if submits and key in known:
                 text = ALREADY_JUDGED + told(kind, known[key])
                 return HostAnswer("ok", text, {"outcome": _outcome(kind, known[key])})
-            verdict = evaluation.judge(kind, source, labels, incumbent() if submits else None)
+            wish = _wish(task, incumbent, source, labels, arguments) if kind is JobKind.PROFILE else None
+            check = SanitizerCheck(arguments.get("check", SanitizerCheck.MEMCHECK))
+            verdict = evaluation.judge(kind, source, labels, incumbent.speedup() if submits else None, wish, check)
             if submits and verdict.status in _DECIDED:
                 known[key] = verdict
-            data = submission_data(source, verdict) if submits else {}
+            data = submission_data(source, verdict) if submits else profile_data(verdict)
             if verdict.seconds.get(QUEUED):
                 data[QUEUED_S] = verdict.seconds[QUEUED]
-            return HostAnswer("ok", told(kind, verdict), {"outcome": _outcome(kind, verdict), **data})
+            text = told(kind, verdict, change_in_run(incumbent, verdict))
+            return HostAnswer("ok", text, {"outcome": _outcome(kind, verdict), **data})
 
         return call
 
     return {name: tool(kind) for name, kind in KINDS.items()}
 
 
+def _wish(
+    task: Task, incumbent: Incumbent, source: str, labels: tuple[str, ...], arguments: Mapping[str, Any]
+) -> ProfileWish:
+    """What a profile shall look into, with the latency of the call where this candidate was measured before."""
+    label = labels[0] if labels else task.workloads[0].label
+    sections = tuple(dict.fromkeys(arguments.get("sections", ())))
+    return ProfileWish(sections, incumbent.latency_ms(source_sha256(source), label))
+
+
 def _outcome(kind: JobKind, verdict: Verdict) -> str:
-    profiled = kind is JobKind.PROFILE and verdict.profile is not None
-    return "profiled" if profiled else verdict.status.value
+    if kind is JobKind.PROFILE and verdict.profile is not None:
+        return "profiled"
+    if kind is JobKind.SANITIZE and verdict.sanitizer is not None:
+        return "sanitized"
+    return verdict.status.value

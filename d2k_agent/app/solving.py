@@ -43,6 +43,7 @@ from d2k_agent.app.recorded import (
 )
 from d2k_agent.app.stopping import note_on_policy, stopping_of
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.app.tool_sets import offered_tools
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import MachineError, UsageError
 from d2k_agent.isolation import gpu_devices
@@ -72,6 +73,7 @@ def solve(
     model = choose_model(around, settings, task.slug)
     refuse_unused(command_line, model)
     config = settings.resolve(_task_reference(task), model.name, chosen)
+    offered_tools(config)
     stopping_of(around, config, task)  # what is no policy is refused before anything is written
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
 

@@ -17,6 +17,7 @@ from d2k_agent.cli import (
     evaluate,
     export,
     graph,
+    looking,
     models,
     report,
     runs,
@@ -59,6 +60,7 @@ def build_parser() -> Parser:
     for module in (
         solve,
         evaluate,
+        looking,
         score,
         export,
         tasks,

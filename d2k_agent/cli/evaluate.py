@@ -1,4 +1,4 @@
-"""evaluate, compile, profile: one candidate, judged outside any run."""
+"""evaluate, compile: one candidate, judged outside any run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 EVALUATE = "d2k-agent evaluate tasks/muon solution.py"
 COMPILE = "d2k-agent compile tasks/muon solution.py --target b200"
-PROFILE = "d2k-agent profile tasks/muon solution.py"
 
 
 def add(commands: Commands) -> None:
-    """Add the three commands."""
+    """Add the two commands."""
     parser = command(commands, "evaluate", "judge a candidate and print the verdict", EVALUATE, run_evaluate)
-    _add_candidate(parser)
+    add_candidate(parser)
     parser.add_argument("--baseline", metavar="FILE", help="the source that speedups are over (default: the task's)")
     parser.add_argument(
         "--require-timing",
@@ -35,12 +34,11 @@ def add(commands: Commands) -> None:
     parser = command(
         commands, "compile", "compile every kernel that a candidate launches, GPU or not", COMPILE, run_compile
     )
-    _add_candidate(parser)
-    parser = command(commands, "profile", "profile a candidate's kernels on the GPU", PROFILE, run_profile)
-    _add_candidate(parser)
+    add_candidate(parser)
 
 
-def _add_candidate(parser: Parser) -> None:
+def add_candidate(parser: Parser) -> None:
+    """Arguments of every command about one candidate's file."""
     parser.add_argument("task", metavar="TASK", help="a slug, or the folder of a task")
     parser.add_argument("solution", metavar="FILE", help="the candidate's source, a Python file")
     parser.add_argument(
@@ -105,13 +103,6 @@ def run_compile(arguments: argparse.Namespace) -> int:
     from d2k_agent.contract import JobKind
 
     return 0 if _judge(JobKind.COMPILE, arguments).status.acceptable else 1
-
-
-def run_profile(arguments: argparse.Namespace) -> int:
-    """Print the profile, or why there is none and the compiler's report instead; 1 when the candidate failed."""
-    from d2k_agent.contract import JobKind
-
-    return 0 if _judge(JobKind.PROFILE, arguments).status.acceptable else 1
 
 
 def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:

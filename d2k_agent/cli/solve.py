@@ -51,6 +51,16 @@ def add(commands: Commands) -> None:
         help="end the run early by a policy, such as plateau:turns=20,percent=1 (see `d2k-agent study stop --help`); "
         "with --protocol efficient only (default: none)",
     )
+    parser.add_argument(
+        "--tool",
+        dest="more_tools",
+        metavar="NAME",
+        action="append",
+        help="offer this tool as well: sanitize (compute-sanitizer on small workloads); may be repeated",
+    )
+    parser.add_argument(
+        "--profile-tokens", type=int, metavar="N", help="most tokens of a profile in an answer (default: 600)"
+    )
     add_evaluation_options(parser)
     parser.add_argument("--run-dir", metavar="FOLDER", help="the run's folder (default: a new one in traces/runs)")
     parser.add_argument("--arm", metavar="NAME", help="arm of the study that this run belongs to")

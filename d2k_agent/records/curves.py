@@ -36,9 +36,9 @@ Number = TypeVar("Number", int, float, Decimal)
 
 FALLBACK_SCORE = 0.1
 """The protocol's score of a curve until the first eligible submission."""
-HOLDS_THE_GPU = ("baseline", "correctness", "captured", "launches", "timing", "profile", "device clock")
+HOLDS_THE_GPU = ("baseline", "correctness", "captured", "launches", "timing", "profile", "sanitize", "device clock")
 """Steps of an evaluation during which the evaluator holds the GPU. Waiting for it is in none of them."""
-_ON_A_GPU = ("submit", "profile")
+_ON_A_GPU = ("submit", "profile", "sanitize")
 _NOT_OVER = (StopReason.TURN_LIMIT, StopReason.STOP_REQUESTED)
 """A run that ended so would have gone on under a larger budget of turns."""
 
@@ -236,7 +236,7 @@ class _GpuMeter:
             match event:
                 case EvaluationTook() | ConfirmationTook() if _key(event) in self._judged_there:
                     known.append(sum(event.seconds.get(step, 0.0) for step in HOLDS_THE_GPU))
-                case ToolFinished(name="profile", executed=True) if self._held(event):
+                case ToolFinished(name="profile" | "sanitize", executed=True) if self._held(event):
                     known.append(_held_s(event))
                 case VerdictReached() | ConfirmationReached() if _key(event) in self._judged_there - self._timed:
                     complete = False
@@ -250,7 +250,7 @@ class _GpuMeter:
         return (sum(known) if complete or any(known) else None), complete
 
     def _held(self, event: ToolFinished) -> bool:
-        return self._on_a_gpu or event.data.get("outcome") == "profiled"
+        return self._on_a_gpu or event.data.get("outcome") in ("profiled", "sanitized")
 
 
 def _judged_there(events: Iterable[Event]) -> set[tuple[object, ...]]:

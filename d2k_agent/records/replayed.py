@@ -16,7 +16,7 @@ from d2k_agent.records.verdicts import VerdictRecord
 
 OF_MACHINE = ("device", "device_name", "target", "torch", "triton")
 """What of an environment decides how the evaluator words what it finds."""
-RIGHT: tuple[str, ...] = (VerdictStatus.PASSED, VerdictStatus.UNTIMED, VerdictStatus.NOISY, "profiled")
+RIGHT: tuple[str, ...] = (VerdictStatus.PASSED, VerdictStatus.UNTIMED, VerdictStatus.NOISY, "profiled", "sanitized")
 """Outcomes of a candidate that has nothing against it: which of them, the machine decides."""
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import KernelProfile, Profile
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_compile import within
 from d2k_agent.reports.profile_findings import call_line, diagnosis_text, hot_line_lines, section_lines
 from d2k_agent.reports.profile_text import MOST_KERNELS, MOST_NAME_CHARS, percents_of
 
-MOST_PROFILE_TOKENS = 600
 
-
-def brief_profile(profile: Profile, change: str | None = None, most_tokens: int = MOST_PROFILE_TOKENS) -> str:
+def brief_profile(profile: Profile, change: str | None = None, most_tokens: int = PROFILE_TOKENS) -> str:
     """The kernels of one call of run() by share of its time, and what bounds them; at most `most_tokens`.
 
     As many kernels as fit, MOST_KERNELS at most, the rest summed up. `change` is what is said against an earlier one.

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
 from d2k_agent.reports.brief_compile import brief_compile, within
-from d2k_agent.reports.brief_profile import MOST_PROFILE_TOKENS, brief_profile
+from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.measured_text import measured_of_verdict, policies, void_text
 from d2k_agent.reports.sanitizer_text import sanitizer_text
 from d2k_agent.reports.tables import UNKNOWN, number, size
@@ -22,7 +23,7 @@ MOST_VERDICT_TOKENS = 1_000
 
 
 def brief_answer(
-    kind: JobKind, verdict: Verdict, change: str | None = None, profile_tokens: int = MOST_PROFILE_TOKENS
+    kind: JobKind, verdict: Verdict, change: str | None = None, profile_tokens: int = PROFILE_TOKENS
 ) -> str:
     """The answer to a job of that kind. A profile takes the place of the compiler's report.
 

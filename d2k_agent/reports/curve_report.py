@@ -151,7 +151,7 @@ def _circumstances(trace: Trace, environments: Sequence[Environment]) -> Circums
     record = trace.run
     return Circumstances(
         task=f"{record.task_slug} {record.task_digest[:DIGEST_CHARS]}",
-        protocol=record.config.protocol,
+        protocol=" + ".join((record.config.protocol, *record.config.more_tools)),
         isolation=str(record.isolation.get("kind", "unknown")),
         machine=_each(f"{item.device_name} ({item.machine})" for item in environments) or None,
         baseline=_baselines(trace),
@@ -167,7 +167,7 @@ def _baselines(trace: Trace) -> str | None:
 def _facts(trace: Trace) -> Iterator[tuple[str, str]]:
     record = trace.run
     yield from run_rows(trace)
-    yield "protocol", record.config.protocol
+    yield "protocol", " + ".join((record.config.protocol, *record.config.more_tools))
     yield "baseline", _baselines(trace) or "none"
     policies = _each(
         workload.measurement.policy

@@ -24,6 +24,7 @@ _OPTIONAL_KEYS: dict[str, type] = {
     "path_arguments": list,
     "then_argument": str,
     "changes_argument": str,
+    "on_request": bool,
 }
 
 
@@ -36,7 +37,8 @@ class ToolSpec:
     model is given. `gpu_argument` names the boolean argument that asks for the GPU. In `path_arguments` the portable
     /workspace is understood. `then_argument` names a boolean argument that is also a tool's name: when it is set and
     the call went well, that tool is called with the same path, and its text follows. `changes_argument` names the
-    argument with the one file that a call changes, where a second call would change it again.
+    argument with the one file that a call changes, where a second call would change it again. `on_request`: only runs
+    that ask for it offer the tool.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ToolSpec:
     path_arguments: tuple[str, ...] = ()
     then_argument: str | None = None
     changes_argument: str | None = None
+    on_request: bool = False
 
     def schema(self) -> dict[str, Any]:
         """The tool in the form that model interfaces of OpenAI's kind take."""

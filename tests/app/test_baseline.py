@@ -57,18 +57,22 @@ def test_every_job_has_a_seed_of_its_own() -> None:
 
 
 def test_submit_asks_what_is_to_be_beaten_and_the_other_tools_do_not(tmp_path: Path) -> None:
-    scores = iter([None, 2.5])
-    tools = host_tools(evaluation(launcher := FakeLauncher(answer)), MUON, tmp_path, lambda: next(scores))
+    run = new_run(tmp_path / "r")
+    tools = host_tools(evaluation(launcher := FakeLauncher(answer)), MUON, tmp_path, follow(run))
 
-    for number, name in enumerate(("compile", "submit", "profile", "submit")):
-        (tmp_path / "solution.py").write_text(f"{SOURCE}# {number}\n")
-        tools[name]({"path": "solution.py"})
+    with EventLog(run.events) as log:
+        for number, name in enumerate(("compile", "submit", "profile", "submit", "sanitize")):
+            (tmp_path / "solution.py").write_text(f"{SOURCE}# {number}\n")
+            tools[name]({"path": "solution.py"})
+            if number == 2:
+                submitted(log, 1, passed(sha256("b"), 2.5))
 
     assert [(job.kind.value, job.beat) for job in launcher.jobs] == [
         ("compile", None),
         ("evaluate", None),
         ("profile", None),
         ("evaluate", 2.5),
+        ("sanitize", None),
     ]
 
 
@@ -79,7 +83,9 @@ def test_a_profile_is_called_one(tmp_path: Path) -> None:
         profile = Profile("small", "ncu", (), 12.5) if job.kind is JobKind.PROFILE else None
         return Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "", HERE, profile=profile)
 
-    tools = host_tools(evaluation(FakeLauncher(profiled)), MUON, tmp_path, lambda: None)
+    run = new_run(tmp_path / "r")
+    run.events.touch()
+    tools = host_tools(evaluation(FakeLauncher(profiled)), MUON, tmp_path, follow(run))
 
     outcomes = {name: tools[name]({"path": "solution.py"}).data["outcome"] for name in ("compile", "profile", "submit")}
     assert outcomes == {"compile": "untimed", "profile": "profiled", "submit": "untimed"}
@@ -131,7 +137,7 @@ def test_a_run_tells_each_submission_what_it_has_to_beat(tmp_path: Path) -> None
         return passed(job.candidate_sha256, float(job.candidate.split()[2]))
 
     judged = evaluation(launcher := FakeLauncher(judge))
-    host = host_tools(judged, MUON, run.workspace, follow(run).speedup)
+    host = host_tools(judged, MUON, run.workspace, follow(run))
     script = scripted([hand_in(f"# speedup {speed}\n") for speed in (2.0, 1.5, 3.0, 2.5)])
     submit = host["submit"]
     drive(

@@ -8,14 +8,23 @@ import pytest
 
 from d2k_agent.app.evaluation import Evaluation
 from d2k_agent.app.host_tools import ALREADY_JUDGED, host_tools
+from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import QUEUED, EvaluatorJob, Verdict, VerdictStatus
 from d2k_agent.launchers import FakeLauncher
 from d2k_agent.records import QUEUED_S
-from tests.agent.scene import HERE
+from tests.agent.scene import HERE, new_run
 
 MUON = find_task("muon")
 SOURCE = "def run(G, steps=5): ...\n"
+
+
+def nobody(tmp_path: Path) -> Incumbent:
+    """The incumbent of a run that has none."""
+    run = new_run(tmp_path / "run")
+    run.events.touch()
+    record = run.read_record()
+    return Incumbent(run, record.config, record.workloads)
 
 
 def submit_twice(tmp_path: Path, status: VerdictStatus, second: str = SOURCE) -> tuple[FakeLauncher, list[str], int]:
@@ -26,7 +35,7 @@ def submit_twice(tmp_path: Path, status: VerdictStatus, second: str = SOURCE) ->
 
     launcher = FakeLauncher(answer)
     evaluation = Evaluation(launcher, MUON, target=None, device="auto", unsafe=False)
-    submit = host_tools(evaluation, MUON, tmp_path, lambda: None)["submit"]
+    submit = host_tools(evaluation, MUON, tmp_path, nobody(tmp_path))["submit"]
     answers = []
     for source in (SOURCE, second):
         (tmp_path / "solution.py").write_text(source)
@@ -65,7 +74,7 @@ def test_the_wait_for_the_gpu_is_told_apart_from_the_work(
         return Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "", HERE, seconds=seconds)
 
     evaluation = Evaluation(FakeLauncher(answer), MUON, target=None, device="auto", unsafe=False)
-    tools = host_tools(evaluation, MUON, tmp_path, lambda: None)
+    tools = host_tools(evaluation, MUON, tmp_path, nobody(tmp_path))
     (tmp_path / "solution.py").write_text(SOURCE)
-    for name in ("submit", "profile"):
+    for name in ("submit", "profile", "sanitize"):
         assert tools[name]({"path": "solution.py"}).data.get(QUEUED_S) == queued_s

@@ -19,6 +19,7 @@ COMMANDS = [
     "evaluate",
     "compile",
     "profile",
+    "sanitize",
     "score",
     "export",
     "tasks list",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import (
     Check,
     CompileReport,
@@ -23,7 +24,7 @@ from d2k_agent.contract import (
 )
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_compile import MOST_TOKENS, brief_compile, within
-from d2k_agent.reports.brief_profile import MOST_PROFILE_TOKENS, brief_profile
+from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.brief_text import MOST_VERDICT_TOKENS, brief_answer
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.profile_text import profile_text
@@ -205,7 +206,7 @@ def test_texts_are_bounded_whatever_is_in_them() -> None:
     assert count_tokens(brief_answer(JobKind.EVALUATE, words)) <= MOST_VERDICT_TOKENS
     odd: KernelProfile = replace(PROFILED, name="é\n" * 900, main_stall="z " * 900)
     text = brief_answer(JobKind.PROFILE, verdict(VerdictStatus.UNTIMED, profile=Profile("w", "ncu", (odd,) * 50, 1.0)))
-    assert count_tokens(text) <= MOST_PROFILE_TOKENS
+    assert count_tokens(text) <= PROFILE_TOKENS
 
 
 def test_it_takes_fewer_tokens_than_the_tables() -> None:

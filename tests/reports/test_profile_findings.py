@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, HotLine, JobKind, KernelProfile, Profile, VerdictStatus
 from d2k_agent.models.tokens import count_tokens
-from d2k_agent.reports.brief_profile import MOST_PROFILE_TOKENS, brief_profile
+from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.profile_change import change_text
 from d2k_agent.reports.profile_findings import diagnosis_text
@@ -92,7 +93,7 @@ def test_a_profile_keeps_to_its_tokens_and_drops_the_shortest_kernels_first() ->
     kernels = tuple(replace(MM, name=f"kernel_{i}", duration_us=900.0 - i, share=0.05) for i in range(20))
     many = replace(FOUND, kernels=kernels)
     text = brief_profile(many)
-    assert count_tokens(text) <= MOST_PROFILE_TOKENS == 600
+    assert count_tokens(text) <= PROFILE_TOKENS == 600
     assert "kernel_0 " in text and "kernel_11 " not in text and " more kernels " in text
     assert count_tokens(brief_profile(many, most_tokens=200)) <= 200
     assert len(brief_profile(many, most_tokens=3000)) > len(text)

@@ -84,7 +84,8 @@ def test_output_that_looks_like_an_instruction_is_text(box: Sandbox, tmp_path: P
 
 def test_the_shipped_tools_have_a_stable_order_and_valid_schemas(tmp_path: Path) -> None:
     specs = load_tools(ROOT / "tools")
-    assert list(specs) == ["bash", "compile", "edit", "profile", "read", "submit", "write"]
+    assert list(specs) == ["bash", "compile", "edit", "profile", "read", "sanitize", "submit", "write"]
+    assert [name for name, spec in specs.items() if spec.on_request] == ["sanitize"]
     host = {name: lambda _: HostAnswer("ok", "") for name in specs}
     shuffled = dict(reversed(specs.items()))
     toolbox = Toolbox(shuffled, unused_box(tmp_path), tmp_path, host, {})

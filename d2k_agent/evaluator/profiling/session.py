@@ -106,7 +106,7 @@ def _session(
     device: str,
 ) -> Iterator[_Session]:
     """A session in a folder of its own, which is gone afterwards. Raises ProfileUnavailable without a profiler."""
-    given = dict(os.environ if environment is None else environment)
+    given = surroundings(environment)
     found = ncu.find_ncu(given)
     if found is None:
         raise ProfileUnavailable(MISSING)
@@ -199,6 +199,11 @@ class _Session:
         argv = ncu.command_line(self._ncu, wanted)
         environment = ncu.tool_environment(self._environment, self._scratch)
         return run_target(argv, self._order, environment, self._folder, limit_s)
+
+
+def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
+    """`environment`, else this process's: where programs and libraries are."""
+    return dict(os.environ if environment is None else environment)
 
 
 def write_solution(scratch: str, source: str) -> None:

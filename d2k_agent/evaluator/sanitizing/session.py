@@ -15,7 +15,7 @@ from d2k_agent.evaluator.process import IsolationRefused, raised
 from d2k_agent.evaluator.profiling import target
 from d2k_agent.evaluator.profiling.ncu import START, Finished, describe_tool, find_program, tool_environment
 from d2k_agent.evaluator.profiling.report import Progress
-from d2k_agent.evaluator.profiling.session import run_target, write_solution
+from d2k_agent.evaluator.profiling.session import run_target, surroundings, write_solution
 from d2k_agent.evaluator.sanitizing.output import read_errors, read_totals
 
 NAME = "compute-sanitizer"
@@ -64,7 +64,7 @@ def sanitize_candidate(
     Arguments as profile_candidate() has them. Raises SanitizerUnavailable where the machine cannot, CandidateFault
     where the candidate raised or ended without an error of the tool's, TaskFault, IsolationRefused, and OSError.
     """
-    given = dict(os.environ if environment is None else environment)
+    given = surroundings(environment)
     found = find_program(NAME, given, _PLACES)
     if found is None:
         raise SanitizerUnavailable(MISSING)

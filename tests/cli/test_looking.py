@@ -1,0 +1,38 @@
+"""profile and sanitize through the real command: what is refused before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import assert_refused, d2k
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("profile", "--sections", "memory,cache"), ("no section 'cache'", "scheduler")),
+        (("profile", "--call-ms", "0"), ("--call-ms must be greater than 0",)),
+        (("profile", "--tokens", "5"), ("--tokens must be at least 100",)),
+        (("profile", "--tokens", "500", "--json"), ("--tokens", "leave one of them out")),
+        (("profile", "--against", "solution.py"), ("solution.py is no profile", "profile --json")),
+        (("profile", "--against", "nowhere"), ("there is no run 'nowhere'",)),
+        (("sanitize", "--check", "synccheck"), ("invalid choice: 'synccheck'",)),
+        (("sanitize", "--workload", "production_b32_m2048_n5464"), ("choose from smoke_b1_m32_n80",)),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    (tmp_path / "solution.py").write_text("def run(G, steps=5): ...\n")
+    name, *options = arguments
+    answer = d2k(name, "muon", "solution.py", *options, folder=tmp_path)
+    assert_refused(answer, 2, *words)
+    assert answer.out == ""
+
+
+def test_without_a_gpu_sanitize_says_so(tmp_path: Path) -> None:
+    (tmp_path / "solution.py").write_text("import torch\n\n\ndef run(G, steps=5):\n    return G\n")
+    answer = d2k("sanitize", "muon", "solution.py", "--device", "cpu", folder=tmp_path)
+    assert answer.status == 0 and answer.out.startswith("Note: no memcheck: candidates ran on the CPU")
