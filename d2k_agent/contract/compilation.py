@@ -6,10 +6,30 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class Occupancy:
+    """An estimate: how many blocks of a kernel one multiprocessor holds at once, from its resources alone.
+
+    `limits` has the blocks that each resource allows, by its name; the least of them is `blocks`. Nothing ran, and what
+    a grid really fills is another matter. Clusters are not taken into account.
+    """
+
+    blocks: int
+    warps: int
+    most_warps: int
+    limits: dict[str, int]
+
+    @property
+    def limiters(self) -> tuple[str, ...]:
+        """The resources that allow no further block."""
+        return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
+
+
+@dataclass(frozen=True)
 class KernelReport:
     """One compiled kernel variant. Bytes are bytes, `grids` the distinct launch grids seen at each workload.
 
-    A count is None when the tool that reads it was not available or failed; it is never 0 for "unknown".
+    A count is None when the tool that reads it was not available or failed; it is never 0 for "unknown". Fields with
+    None as their default are unknown in records from before they were read.
     """
 
     name: str
@@ -27,6 +47,14 @@ class KernelReport:
     grids: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     launches: int = 0
     source_line: int | None = None
+    num_ctas: int | None = None
+    """Blocks of a cluster: a grid's size times this is the number of blocks."""
+    matrix: tuple[str, ...] | None = None
+    """What multiplies matrices here: tcgen05.mma, wgmma, mma.sync, or FMA where no tensor core does; () for nothing."""
+    global_loads: dict[str, int] | None = None
+    """PTX loads from global memory by the bytes that one moves for a thread, cp.async included and TMA not."""
+    global_stores: dict[str, int] | None = None
+    occupancy: Occupancy | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +66,8 @@ class CompileReport:
     left the process), "time" (the limit);
     `not_compiled` counts autotuner configurations left out (decision: the first eight, within a minute).
     `peak_bytes` are the most bytes of tensors that the host code held at once beyond the inputs, by workload.
+    `multiprocessors` and `shared_limit_bytes` (of one block) are the target's; None in records from before they were
+    told.
     """
 
     target: str
@@ -51,3 +81,5 @@ class CompileReport:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     peak_bytes: dict[str, int] = field(default_factory=dict)
+    multiprocessors: int | None = None
+    shared_limit_bytes: int | None = None

@@ -8,10 +8,23 @@ from typing import Any
 import triton
 
 from d2k_agent.contract import CompileReport, KernelReport
-from d2k_agent.evaluator.compilation.advice import kernel_advice, tuning_advice
+from d2k_agent.evaluator.compilation.advice import Reading, kernel_advice, tuning_advice
 from d2k_agent.evaluator.compilation.capture import KernelUse
 from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure
-from d2k_agent.evaluator.compilation.inspect_binary import Resources, count_instructions, count_products, has_product
+from d2k_agent.evaluator.compilation.inspect_binary import (
+    FMA,
+    TENSOR_CORE,
+    Access,
+    Product,
+    Resources,
+    count_instructions,
+    count_products,
+    has_loop,
+    has_product,
+    left_products,
+    read_accesses,
+)
+from d2k_agent.evaluator.compilation.occupancy import occupancy
 from d2k_agent.evaluator.compilation.targets import Target
 from d2k_agent.evaluator.compilation.tuning import Tuner
 
@@ -40,14 +53,9 @@ def build_report(
 
     `workloads` are those that went through, each with the most bytes of tensors alive in it.
     """
-    kernels, warnings = [], list(notes)
-    for use in uses:
-        known = resources.get(use.compiled.kernel, Resources())
-        kernel = _kernel(use, known, target, source)
-        kernels.append(kernel)
-        if use.launches:
-            ir = use.compiled.asm.get("ttir") or use.compiled.asm.get("ttgir", "")
-            warnings += kernel_advice(kernel, has_product(ir), known.remarks, target)
+    readings = [_reading(use, resources.get(use.compiled.kernel, Resources()), target, source) for use in uses]
+    kernels = [reading.kernel for reading in readings]
+    warnings = [*notes, *kernel_advice([item for item in readings if item.kernel.launches], target)]
     warnings += [line for tuner in tuners for line in tuning_advice(tuner, target)]
     if failure is None and not any(kernel.launches for kernel in kernels):
         warnings.append("run() launched no Triton kernel")
@@ -63,14 +71,20 @@ def build_report(
         warnings=tuple(text[:MAX_WARNING_CHARS] for text in dict.fromkeys(warnings))[:MAX_WARNINGS],
         seconds=round(seconds, 3),
         peak_bytes=dict(workloads),
+        multiprocessors=target.multiprocessors,
+        shared_limit_bytes=target.shared_limit_bytes,
     )
 
 
-def _kernel(use: KernelUse, resources: Resources, target: Target, source: CandidateSource) -> KernelReport:
-    compiled, metadata = use.compiled, use.compiled.metadata
+def _reading(use: KernelUse, resources: Resources, target: Target, source: CandidateSource) -> Reading:
+    """A kernel variant, read."""
+    assembly, metadata = use.compiled.asm, use.compiled.metadata
+    ptx, ir = assembly["ptx"], assembly.get("ttgir", "")
     columns = getattr(metadata, "tmem_size", None)
-    return KernelReport(
-        name=str(compiled.name)[:MAX_NAME_CHARS],
+    instructions = count_instructions(ptx) | count_products(assembly.get("ttir", ""))
+    products, accesses = left_products(ir), read_accesses(ptx, ir)
+    kernel = KernelReport(
+        name=str(use.compiled.name)[:MAX_NAME_CHARS],
         num_warps=int(metadata.num_warps),
         num_stages=int(metadata.num_stages),
         registers=resources.registers,
@@ -79,12 +93,35 @@ def _kernel(use: KernelUse, resources: Resources, target: Target, source: Candid
         stack_bytes=resources.stack_bytes,
         shared_bytes=int(metadata.shared),
         tensor_memory_columns=int(columns) if columns is not None and target.has_tensor_memory else None,
-        instructions=count_instructions(compiled.asm["ptx"]) | count_products(compiled.asm.get("ttir", "")),
-        constexprs=_constexprs(compiled.src),
+        instructions=instructions,
+        constexprs=_constexprs(use.compiled.src),
         grids={label: tuple(grids)[:MAX_GRIDS] for label, grids in use.grids.items()},
         launches=use.launches,
         source_line=source.kernel_line(use.request),
+        num_ctas=int(metadata.num_ctas),
+        matrix=_matrix(instructions, products, has_product(assembly.get("ttir") or ir)),
+        global_loads=_told(accesses[0]),
+        global_stores=_told(accesses[1]),
+        occupancy=occupancy(
+            num_warps=int(metadata.num_warps),
+            registers=resources.registers,
+            shared_bytes=int(metadata.shared),
+            barriers=resources.barriers,
+            tensor_memory_columns=int(columns or 0) if target.has_tensor_memory else None,
+        ),
     )
+    return Reading(kernel, products, has_loop(ir), *accesses, resources.remarks)
+
+
+def _matrix(instructions: Mapping[str, int], products: Sequence[Product], multiplies: bool) -> tuple[str, ...]:
+    """What carries out matrix products, the newest first; FMA also where a product left no instruction of its own."""
+    used = [kind for kind in TENSOR_CORE if instructions.get(kind)]
+    by_fma = any(product.by == FMA for product in products) or (multiplies and not used)
+    return (*used, *[FMA] * by_fma)
+
+
+def _told(access: Access) -> dict[str, int]:
+    return {str(size): count for size, count in access.by_bytes.items()}
 
 
 def _constexprs(source: Any) -> dict[str, str]:
