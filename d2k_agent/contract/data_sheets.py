@@ -40,7 +40,9 @@ DATA_SHEETS = (
     Ceilings(
         device_name("b200"),
         copy_gb_s=_printed(
-            8000.0, "NVIDIA DGX B200 data sheet: 64 TB/s over 8 GPUs (later HGX B200 data sheets print 7.7 TB/s a GPU)"
+            8000.0,
+            "NVIDIA DGX B200 data sheet: 64 TB/s over 8 GPUs; by a driver's bus width and clock it is 7,672 "
+            "GB/s (github.com/pytorch/ao, pull request 4002)",
         ),
         fp16_tflops=_printed(2250.0, _BLACKWELL),
         bf16_tflops=_printed(2250.0, _BLACKWELL),
