@@ -45,6 +45,8 @@ def _asked(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "levels", ", ".join(config.levels) or "none"
     yield "model", _model(config.model)
     yield "turns allowed", count(config.turns)
+    if config.stop_policy is not None:
+        yield "stopping policy", config.stop_policy
     yield "began", f"{record.created.astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from d2k_agent.catalog import samples_dir
 from d2k_agent.cli.entry import main
-from d2k_agent.records import PolicyStopped, RunFolder, StopReason
+from d2k_agent.records import PolicyStopped, RunFolder, StopReason, Trace
 from d2k_agent.reports.progress import ProgressLines
+from d2k_agent.reports.run_header import run_rows
 from d2k_agent.reports.trace_text import event_text
 from d2k_agent.study import DEFAULT_POLICIES
 from tests.cli.runs import call, recorded, script
@@ -107,7 +108,9 @@ def test_runs_of_another_kind_are_in_no_mean(study: Study, tmp_path: Path) -> No
 def test_a_run_that_a_policy_ended_says_so(study: Study, tmp_path: Path) -> None:
     stopped = PolicyStopped(turn=3, policy="plateau:turns=2,percent=1", why="nothing moved")
     events = [*turns_of([2.0, None, None]), stopped, *ending([2.0, None, None], StopReason.STOP_POLICY)]
-    recorded(tmp_path, "r", *events, run=record("r", protocol="efficient", stop_policy=stopped.policy))
+    run = record("r", protocol="efficient", stop_policy=stopped.policy)
+    recorded(tmp_path, "r", *events, run=run)
+    assert dict(run_rows(Trace(run, tuple(events))))["stopping policy"] == stopped.policy
     told = "its stopping policy plateau:turns=2,percent=1 ended it after turn 3: nothing moved."
     assert f"r: {told}" in study("r", *PLATEAU).out
     shown = " ".join(event_text(event) for event in events)
