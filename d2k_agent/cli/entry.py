@@ -17,6 +17,7 @@ from d2k_agent.cli import (
     evaluate,
     export,
     graph,
+    inspect,
     looking,
     models,
     report,
@@ -60,6 +61,7 @@ def build_parser() -> Parser:
     for module in (
         solve,
         evaluate,
+        inspect,
         looking,
         score,
         export,

@@ -18,6 +18,7 @@ COMMANDS = [
     "stop",
     "evaluate",
     "compile",
+    "inspect",
     "profile",
     "sanitize",
     "score",
