@@ -142,6 +142,7 @@ class _Counting:
     # Memory
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
+        mask = _handled(mask)
         region, why = self._accessed(ptrs, mask, store=False)
         dtype = ptrs.get_element_ty()
         if why:
@@ -155,6 +156,7 @@ class _Counting:
         return result
 
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        mask = _handled(mask)
         region, why = self._accessed(ptrs, mask, store=True)
         if region is not None:
             region.stored = True
@@ -263,6 +265,11 @@ def _spread(operation: Callable[..., Any], handles: tuple[Any, ...], *rest: Any)
     with np.errstate(all="ignore"):
         result = operation(*(_corner(handle) for handle in handles), *rest)
     return H(np.broadcast_to(result.data, shape), result.dtype)
+
+
+def _handled(mask: Any) -> Any:
+    """A mask as a handle: the interpreter has bare arrays for those of blocks."""
+    return H(mask, tl.int1) if isinstance(mask, np.ndarray) else mask
 
 
 def _corner(handle: Any) -> Any:

@@ -25,7 +25,7 @@ from d2k_agent.evaluator.modelling.counting import Meter
 from d2k_agent.evaluator.modelling.launching import Launches
 from d2k_agent.evaluator.modelling.lazy import LazyFloats, NotModelled
 from d2k_agent.evaluator.modelling.roofline import machine_of
-from d2k_agent.evaluator.solution import run_of
+from d2k_agent.evaluator.solution import NoRun, run_of
 
 MEMORY_BYTES = 4 << 30
 """What the process may take beyond what it has: contents of integers and of small tensors."""
@@ -101,6 +101,8 @@ def _told(problem: BaseException, limit_s: float) -> str:
         return str(problem)[:_REASON_CHARS]
     if isinstance(problem, MemoryError) or "allocate memory" in str(problem):
         return f"it needs more than {MEMORY_BYTES >> 30} GiB of real memory on the host"
+    if isinstance(problem, NoRun):
+        return str(problem)
     return f"run() raised {type(problem).__name__}: {problem}"[:_REASON_CHARS]
 
 

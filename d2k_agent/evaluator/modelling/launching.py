@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from d2k_agent.contract.modelled import ModelledLaunch
 from d2k_agent.evaluator.modelling.builder import marked_regions
 from d2k_agent.evaluator.modelling.counting import Meter, Region, Regions, Tally
 from d2k_agent.evaluator.modelling.lazy import LazyFloats, NotModelled
-from d2k_agent.evaluator.modelling.roofline import Machine, model_launch
-from d2k_agent.evaluator.modelling.sampling import Choice, Program, choose_programs
+from d2k_agent.evaluator.modelling.roofline import Machine, model_launch, program_ms
+from d2k_agent.evaluator.modelling.sampling import UNEVEN, Choice, Program, choose_programs, widened
 
 MOST_CONFIGURATIONS = 4
 MOST_GRID = (2**31 - 1, 65535, 65535)
@@ -121,11 +121,15 @@ class Launches:
         regions: Regions,
         key: str,
     ) -> ModelledLaunch:
-        choice = choose_programs(grid, random.Random(f"{self._seed} {key}"))
         name = str(function.fn.__name__)
+        generator = random.Random(f"{self._seed} {name} {grid}")
+        choice = choose_programs(grid, generator)
         self._meter.notes.clear()
         try:
-            tallies = list(self._programs(function, bound, grid, choice, regions))
+            tallies = list(self._programs(function, bound, grid, choice.programs, regions))
+            if not choice.whole and (self._unevenness(choice, tallies) or 0.0) > UNEVEN:
+                known, choice = len(tallies), widened(choice, grid, generator)
+                tallies += self._programs(function, bound, grid, choice.programs[known:], regions)
         except NotModelled as problem:
             return ModelledLaunch(name, sizes, 1, why_not=_short(problem))
         except Exception as problem:  # noqa: BLE001 - whatever the interpreter raises is why there is no model
@@ -136,8 +140,11 @@ class Launches:
         nbytes = {region.name: region.nbytes for region in regions.all}
         return model_launch(name, sizes, choice, tallies, nbytes, self._machine, tuple(self._meter.notes))
 
+    def _unevenness(self, choice: Choice, tallies: Sequence[Tally]) -> float | None:
+        return choice.spread([program_ms(tally, self._machine) for tally in tallies])
+
     def _programs(
-        self, function: Any, bound: dict[str, Any], grid: Program, choice: Choice, regions: Regions
+        self, function: Any, bound: dict[str, Any], grid: Program, places: Sequence[Program], regions: Regions
     ) -> Iterator[Tally]:
         rewritten = function.rewrite()
         scope = interpreter._patch_lang(rewritten)  # noqa: SLF001
@@ -149,7 +156,7 @@ class Launches:
                     name: value if name in constants else _converted(value, regions) for name, value in bound.items()
                 }
                 builder.set_grid_dim(*grid)
-                for number, place in enumerate(choice.programs):
+                for number, place in enumerate(places):
                     if time.monotonic() > self.until:
                         raise NotModelled("there was no time left for it")
                     self._meter.begin_program(random.Random(f"{self._seed} {number}"))

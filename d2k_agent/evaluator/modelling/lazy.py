@@ -23,6 +23,7 @@ SMALL_BYTES = 32 << 20
 """Floating-point tensors of up to so many bytes have contents."""
 SMALL_NEW_BYTES = 1 << 20
 """The same of tensors that nobody has written to yet."""
+_RANDOM = frozenset(("rand", "randn"))
 _HOST_READS = frozenset(("_local_scalar_dense", "equal", "nonzero", "is_nonzero", "item"))
 
 
@@ -97,6 +98,11 @@ class LazyFloats(TorchDispatchMode):  # type: ignore[misc]
             placed["pin_memory"] = False
         try:
             with _quiet(), _without_compiler():
+                # Described here: for these as well torch would import an algebra system, for half a second.
+                if name in _RANDOM:
+                    return torch.empty(args[0], dtype=placed.get("dtype"), device="meta")
+                if name.endswith("_like"):
+                    return _outline(args[0]).to(placed.get("dtype") or args[0].dtype)
                 return func(*_mapped(args, _outline), **_mapped(placed, _outline))
         except (RuntimeError, NotImplementedError, TypeError) as problem:
             if not list(_tensors((args, kwargs))):

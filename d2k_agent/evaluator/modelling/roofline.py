@@ -88,6 +88,11 @@ def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
     )
 
 
+def program_ms(tally: Tally, machine: Machine) -> float:
+    """How long one program keeps its multiprocessor busy, by the resource that it uses longest."""
+    return max(_program_ms(tally, machine).values())
+
+
 def model_launch(
     name: str,
     grid: tuple[int, ...],
@@ -117,7 +122,7 @@ def model_launch(
     times["launch"] = machine.launch_ms
     bound = max(times, key=lambda resource: times[resource])
     singles = choice.total([tally.single_accesses for tally in tallies])
-    if singles:
+    if singles and kinds:
         notes = (*notes, "an argument that is no multiple of 16 makes it access elements one by one")
     return ModelledLaunch(
         kernel=name,
@@ -133,7 +138,7 @@ def model_launch(
         compulsory_bytes=compulsory,
         arithmetic=choice.total([tally.arithmetic for tally in tallies]),
         atomics=choice.total([tally.atomics for tally in tallies]),
-        spread=choice.spread([max(item.values()) for item in work]),
+        spread=choice.spread([program_ms(tally, machine) for tally in tallies]),
         notes=notes,
     )
 

@@ -16,6 +16,9 @@ SMALL_GRID = 8
 """Grids of up to so many programs are interpreted whole."""
 INNER_PROGRAMS = 4
 """Programs that stand for all but the first and the last; one of them is the middle one."""
+UNEVEN = 0.2
+"""Where the work of programs varies by more than this coefficient, more of them are interpreted."""
+MORE_PROGRAMS = 16
 SHORT_LOOP = 8
 """Loops of up to so many trips are followed in full."""
 INNER_TRIPS = 1
@@ -63,13 +66,28 @@ def choose_programs(grid: Program, generator: random.Random) -> Choice:
     if count <= SMALL_GRID:
         return Choice((), tuple(_place(index, grid) for index in range(count)), count)
     corners = [0, count - 1]
-    middle = count // 2
-    inner = {middle} - set(corners)
-    for first, end in _strata(0, count, INNER_PROGRAMS - len(inner)):
-        free = [index for index in _tries(first, end, generator) if index not in corners and index not in inner]
-        inner.update(free[:1])
-    places = [_place(index, grid) for index in (*corners, *sorted(inner))]
-    return Choice(tuple(places[: len(corners)]), tuple(places[len(corners) :]), count - len(corners))
+    inner = [count // 2]
+    inner += _spread_out(count, INNER_PROGRAMS - 1, {*corners, *inner}, generator)
+    return Choice(
+        tuple(_place(index, grid) for index in corners), tuple(_place(index, grid) for index in inner), count - 2
+    )
+
+
+def widened(choice: Choice, grid: Program, generator: random.Random) -> Choice:
+    """The same choice with more inner programs behind those that it has."""
+    x, y, _ = grid
+    known = {place[0] + place[1] * x + place[2] * x * y for place in choice.programs}
+    more = _spread_out(math.prod(grid), MORE_PROGRAMS, known, generator)
+    return Choice(choice.corners, choice.inner + tuple(_place(index, grid) for index in more), choice.inner_total)
+
+
+def _spread_out(count: int, parts: int, known: set[int], generator: random.Random) -> list[int]:
+    """One new index of each of `parts` stretches, where a few tries find one."""
+    found: list[int] = []
+    for first, end in _strata(0, count, parts):
+        tries = [generator.randrange(first, end) for _ in range(4)]
+        found += [index for index in tries if index not in known and index not in found][:1]
+    return found
 
 
 def choose_trips(count: int, generator: random.Random) -> list[tuple[int, float]]:
@@ -86,10 +104,6 @@ def _strata(first: int, end: int, parts: int) -> Iterator[tuple[int, int]]:
         bounds = [first + (end - first) * at // parts for at in (part, part + 1)]
         if bounds[0] < bounds[1]:
             yield bounds[0], bounds[1]
-
-
-def _tries(first: int, end: int, generator: random.Random) -> Iterator[int]:
-    return (generator.randrange(first, end) for _ in range(4))
 
 
 def _place(index: int, grid: Program) -> Program:

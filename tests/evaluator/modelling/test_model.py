@@ -1,0 +1,105 @@
+"""The pure parts of a modelled latency: samples, the roofline, and what its types refuse."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("torch")
+
+from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
+from d2k_agent.evaluator.compilation.targets import TARGETS
+from d2k_agent.evaluator.modelling.counting import Tally
+from d2k_agent.evaluator.modelling.roofline import machine_of, model_launch
+from d2k_agent.evaluator.modelling.sampling import Choice, choose_programs, choose_trips
+
+H200 = machine_of(TARGETS["h200"])
+
+
+@pytest.mark.parametrize("grid", [(1, 1, 1), (8, 1, 1), (9, 1, 1), (64, 3, 1), (7, 5, 40000)])
+def test_a_sample_stands_for_the_whole_grid(grid: tuple[int, int, int]) -> None:
+    choice = choose_programs(grid, random.Random(1))
+    places = choice.programs
+    assert len(set(places)) == len(places) <= 8
+    assert all(0 <= at < size for place in places for at, size in zip(place, grid, strict=True))
+    assert (0, 0, 0) in places and tuple(size - 1 for size in grid) in places
+    assert choice.total([1.0] * len(places)) == grid[0] * grid[1] * grid[2]
+    assert choice.whole == (grid[0] * grid[1] * grid[2] <= 8)
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 1000])
+def test_trips_stand_for_the_whole_loop(count: int) -> None:
+    trips = choose_trips(count, random.Random(1))
+    assert sum(weight for _, weight in trips) == count
+    assert [trip for trip, _ in trips] == sorted({trip for trip, _ in trips}) and len(trips) <= 8
+    assert not count or (trips[0][0], trips[-1][0]) == (0, count - 1)
+
+
+def tally(flops: float = 0.0, *, by_pointer: bool = False, loaded: float = 0.0, single: float = 0.0) -> Tally:
+    counted = Tally(single_accesses=single)
+    if flops:
+        counted.product_flops["fp16"] = flops
+    if by_pointer:
+        counted.pointer_fed_flops["fp16"] = flops
+    if loaded:
+        counted.loaded["x"] = counted.moved["x"] = loaded
+    return counted
+
+
+def modelled(programs: int, counted: Tally, nbytes: int = 1 << 40) -> ModelledLaunch:
+    choice = Choice((), ((0, 0, 0), (1, 0, 0)), programs)
+    return model_launch("k", (programs,), choice, [counted, counted], {"x": nbytes}, H200)
+
+
+def test_the_slowest_resource_decides() -> None:
+    products = modelled(132, tally(665e9 / 132))
+    assert (products.bound, products.ms) == ("products", pytest.approx(1.0))
+    assert (modelled(132, tally(665e9 / 132, by_pointer=True)).ms or 0) == pytest.approx(665 / 505)
+    memory = modelled(1320, tally(1e8, loaded=4.3e9 / 1320))
+    assert (memory.bound, memory.ms) == ("memory", pytest.approx(1.0))
+    again = modelled(1320, tally(loaded=4.3e9 / 1320), nbytes=1000)
+    assert again.bound == "L2 cache" and again.compulsory_bytes == 1000
+    assert (modelled(1, tally()).bound, modelled(1, tally()).ms) == ("launch", 0.002)
+
+
+def test_programs_are_handed_out_whole() -> None:
+    flops = 665e9 / 132
+    assert modelled(133, tally(flops)).ms == pytest.approx(2 * (modelled(132, tally(flops)).ms or 0))
+    assert modelled(66, tally(flops)).ms == modelled(132, tally(flops)).ms
+
+
+def test_one_by_one_accesses_of_a_product_add_to_it() -> None:
+    fast, slow = modelled(132, tally(1e9)), modelled(132, tally(1e9, single=1e8))
+    assert (slow.ms or 0) > (fast.ms or 0) and "one by one" in slow.notes[0]
+    assert modelled(132, tally(single=1e3)).notes == (), "a kernel without products is bound by its bytes"
+
+
+def test_an_unknown_kind_of_product_has_no_rate() -> None:
+    counted = tally()
+    counted.product_flops["fp64"] = 1.0
+    launch = modelled(1, counted)
+    assert launch.ms is None and launch.why_not == "no rate is known of products of fp64"
+
+
+def test_a_target_without_ceilings_has_no_model() -> None:
+    with pytest.raises(ValueError, match="no ceilings are known of NVIDIA B300 SXM6 AC; choose from b200, h100, h200"):
+        machine_of(TARGETS["b300"])
+
+
+def test_every_number_says_where_it_comes_from() -> None:
+    assert any("665 TFLOP/s (measured)" in sentence for sentence in H200.basis)
+    assert any("(data sheet)" in sentence for sentence in machine_of(TARGETS["b200"]).basis)
+
+
+def test_impossible_records_are_refused() -> None:
+    launch = ModelledLaunch("k", (1,), 1, why_not="no")
+    with pytest.raises(ValueError, match="it is modelled, or there is a reason why not"):
+        ModelledLaunch("k", (1,), 1)
+    with pytest.raises(ValueError, match="positive number of milliseconds"):
+        ModelledWorkload("w", 0.0)
+    with pytest.raises(ValueError, match="a sum without one of its launches"):
+        ModelledWorkload("w", 1.0, (launch,))
+    half = ModelledLatency("h200", (ModelledWorkload("a", 2.0), ModelledWorkload("b", None, why_not="no")))
+    assert half.geomean_ms is None and ModelledLatency("h200", ()).geomean_ms is None
+    assert ModelledLatency("h200", (ModelledWorkload("a", 2.0), ModelledWorkload("b", 8.0))).geomean_ms == 4.0
