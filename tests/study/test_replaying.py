@@ -34,7 +34,7 @@ POLICIES = st.one_of(
 FLOORS = floors(small=10.0, large=100.0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(OUTCOMES, OUTCOMES, POLICIES)
 def test_a_decision_rests_on_what_was_recorded_until_then(
     before: list[float | VerdictStatus | None], after: list[float | VerdictStatus | None], policy: Policy
@@ -52,14 +52,14 @@ def test_a_decision_rests_on_what_was_recorded_until_then(
     assert stop == cut if cut.after_turn is not None else stop.after_turn is None or stop.after_turn > turn
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(OUTCOMES)
 def test_the_points_of_a_run_that_goes_on_are_those_of_its_report(outcomes: list[float | VerdictStatus | None]) -> None:
     trace = a_curved_run(*outcomes)
     assert tuple(points_of(trace)) == curve(trace).points
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(OUTCOMES, POLICIES)
 def test_a_run_that_goes_on_ends_where_its_replay_does(
     outcomes: list[float | VerdictStatus | None], policy: Policy
