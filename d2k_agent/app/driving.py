@@ -15,6 +15,7 @@ from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.launching import gpus_of_tools
+from d2k_agent.app.modelled import MODELLING_S
 from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.recorded import resume_command
 from d2k_agent.app.stopping import stopping_of
@@ -100,7 +101,9 @@ class Assembly:
         )
         try:
             self._stage(run)
-            with open_evaluation(self.around, wishes, self.task, self.watcher.step) as evaluation:
+            with open_evaluation(
+                self.around, wishes, self.task, self.watcher.step, modelling_s=MODELLING_S
+            ) as evaluation:
                 incumbent = Incumbent(run, config, run.read_record().workloads)
                 host = host_tools(
                     evaluation, self.task, run.workspace, incumbent, config.wording, config.profile_tokens

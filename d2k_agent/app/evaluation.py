@@ -59,7 +59,8 @@ def candidate_text(raw: bytes, name: str, role: str = "candidate") -> str:
 class Evaluation:
     """Jobs about one task, under one set of choices, answered by one evaluator. Use as a context manager.
 
-    `baseline` is the source that speedups are over; None: the task's own, where it has one.
+    `baseline` is the source that speedups are over; None: the task's own, where it has one. `modelling_s` is how long
+    each candidate that was judged and could not be measured is modelled at most, 0: none is.
     """
 
     def __init__(
@@ -71,7 +72,9 @@ class Evaluation:
         device: str,
         unsafe: bool,
         baseline: str | None = None,
+        modelling_s: float = 0.0,
     ) -> None:
+        self._modelling_s = modelling_s
         self._launcher = launcher
         self._task = task
         self._bundle = task.bundle()
@@ -106,6 +109,7 @@ class Evaluation:
             unsafe_no_sandbox=self._unsafe,
             baseline=self._baseline if kind.judges else None,
             beat=beat,
+            modelling_s=self._modelling_s if kind is JobKind.EVALUATE else 0.0,
             profile=wish or ProfileWish(),
             check=check,
         )
@@ -174,7 +178,12 @@ def judge_file(
 
 
 def open_evaluation(
-    around: Surroundings, settings: Settings, task: Task, progress: Progress, baseline: str | None = None
+    around: Surroundings,
+    settings: Settings,
+    task: Task,
+    progress: Progress,
+    baseline: str | None = None,
+    modelling_s: float = 0.0,
 ) -> Evaluation:
     """The evaluation of one task as the settings want it; the evaluator starts with the first job.
 
@@ -187,6 +196,7 @@ def open_evaluation(
         device=settings.device or "auto",
         unsafe=bool(settings.unsafe_no_sandbox),
         baseline=baseline,
+        modelling_s=modelling_s,
     )
 
 
