@@ -1,7 +1,7 @@
 # d2k-agent. `make` alone lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-proofs browser-here test-browser test-lm check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-show lock wheel clean
+.PHONY: help env demo test test-proofs browser-here test-browser test-lm check bench gpu-here gpu-test gpu-cheats gpu-tasks gpu-profile gpu-show lock wheel clean
 
 BIN := .venv/bin
 STAMP := .venv/.complete
@@ -100,6 +100,14 @@ gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GP
 	@mkdir -p build
 	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl$(if $(WRITE), \
 		--write) || exit 1; done
+
+# Files of benchmarks/gpu that take tasks, --json FILE and --full. FULL=1 spreads more over several calls.
+GPU_PROFILE := profiles
+FULL ?=
+gpu-profile: gpu-here ## profile expert and baseline of TASKS on the GPU that is here
+	@mkdir -p build
+	@for part in $(GPU_PROFILE); do $(GPU_PYTHON) benchmarks/gpu/$$part.py $(TASKS) --json build/gpu-$$part.jsonl \
+		$(if $(FULL),--full) || exit 1; done
 
 gpu-show: gpu-tasks demo ## gpu-tasks, then the sample solve on the GPU that is here
 

@@ -22,11 +22,12 @@ MOST_LAUNCHES = 512
 """Launches of one call that are profiled; a call with more is profiled in part."""
 MAX_OUTPUT_BYTES = 32 << 20
 _PLACES = ("/usr/local/cuda/bin/ncu", "/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu")
-START = (
+_START = (
     "from d2k_agent.evaluator.profiling.target import main\n"
     "main(take(int.from_bytes(take(8), 'little')))\n"  # the order
 )
-"""The target's program behind its archive: what a tool starts and watches."""
+TARGET = (sys.executable, "-P", "-c", program(_START))
+"""The command that a tool starts and watches: the target's program, behind its archive."""
 _ENVIRONMENT = (
     *("PATH", "LANG", "LD_LIBRARY_PATH", "CC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"),
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"),  # the GPU of this process
@@ -99,21 +100,28 @@ def command_line(ncu: str, wanted: Pass) -> list[str]:
     counters = [*("--page", "raw"), *("--metrics", ",".join(wanted.metrics))]
     lines = [*("--page", "source"), *("--print-source", "cuda,sass"), *("--section", SOURCE_SECTION)]
     return [
+        *watching(ncu, wanted.most_launches),
+        *(("--kernel-name", names) if wanted.kernels else ()),
+        "--csv",
+        *("--print-units", "base"),
+        *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
+        *([*lines, "--import-source", "yes"] if wanted.source else counters),
+        *TARGET,
+    ]
+
+
+def watching(ncu: str, most_launches: int) -> list[str]:
+    """The beginning of a command that watches the target: nothing of the user's, our two ranges, no clock touched."""
+    return [
         ncu,
         *("--config-file", "off"),
         *("--target-processes", "application-only"),
         "--nvtx",
         *("--nvtx-include", f"{READY}/"),
         *("--nvtx-include", f"{PROFILED}/"),
-        *(("--kernel-name", names) if wanted.kernels else ()),
-        *("--launch-count", str(wanted.most_launches + 1)),  # and the one of our own
+        *("--launch-count", str(most_launches + 1)),  # and the one of our own
         *("--clock-control", "none"),
         *("--cache-control", "none"),
-        "--csv",
-        *("--print-units", "base"),
-        *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
-        *([*lines, "--import-source", "yes"] if wanted.source else counters),
-        *(sys.executable, "-P", "-c", program(START)),
     ]
 
 

@@ -110,31 +110,18 @@ def _session(
     found = ncu.find_ncu(given)
     if found is None:
         raise ProfileUnavailable(MISSING)
-    order = {
-        "device": device,
-        "generator": generator,
-        "workloads": [dict(workload)],
-        "warm_up": WARM_UP_CALLS,
-        "flush": True,
-        "memory_bytes": None,
-        "unsafe_no_sandbox": unsafe,
-        "other_threads": True,
-    }
     with tempfile.TemporaryDirectory(prefix="ncu-", dir=parent, ignore_cleanup_errors=True) as made:
-        yield _Session(found, os.path.realpath(made), source, order, given)
+        folder = os.path.realpath(made)
+        order = order_in(folder, source, generator, [workload], device=device, unsafe=unsafe)
+        yield _Session(found, folder, order, given)
 
 
 class _Session:
     """One candidate and workload; every pass starts the profiler anew, and compiled kernels are kept between them."""
 
-    def __init__(
-        self, found: str, folder: str, source: str, order: Mapping[str, Any], environment: Mapping[str, str]
-    ) -> None:
-        self._ncu, self._folder, self._environment = found, folder, environment
-        self._scratch, self._told = os.path.join(folder, "s"), os.path.join(folder, "report")
-        self._order = {**order, "scratch": self._scratch, "report": self._told}
+    def __init__(self, found: str, folder: str, order: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self._ncu, self._folder, self._order, self._environment = found, folder, order, environment
         self._ours: tuple[str, ...] = ()
-        write_solution(self._scratch, source)
 
     def tool(self) -> str:
         """The profiler's name and version."""
@@ -197,7 +184,7 @@ class _Session:
 
     def _run(self, wanted: Pass, limit_s: float) -> tuple[Progress, Finished]:
         argv = ncu.command_line(self._ncu, wanted)
-        environment = ncu.tool_environment(self._environment, self._scratch)
+        environment = ncu.tool_environment(self._environment, self._order["scratch"])
         return run_target(argv, self._order, environment, self._folder, limit_s)
 
 
@@ -206,11 +193,38 @@ def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     return dict(os.environ if environment is None else environment)
 
 
-def write_solution(scratch: str, source: str) -> None:
-    """Make the candidate's folder with its source in it."""
+def order_in(
+    folder: str,
+    source: str,
+    generator: str,
+    workloads: Sequence[Mapping[str, Any]],
+    *,
+    device: str,
+    unsafe: bool,
+    warm_up: int = WARM_UP_CALLS,
+    flush: bool = True,
+) -> dict[str, Any]:
+    """The order for the target, with the candidate's folder made below `folder` and its source in it.
+
+    run() is called on each workload `warm_up` times before the call that counts; `flush` empties the L2 cache before
+    that one.
+    """
+    scratch = os.path.join(folder, "s")
     os.mkdir(scratch, 0o700)
     with open(os.path.join(scratch, "solution.py"), "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(source)
+    return {
+        "device": device,
+        "generator": generator,
+        "workloads": [dict(workload) for workload in workloads],
+        "warm_up": warm_up,
+        "flush": flush,
+        "memory_bytes": None,
+        "unsafe_no_sandbox": unsafe,
+        "other_threads": True,
+        "scratch": scratch,
+        "report": os.path.join(folder, "report"),
+    }
 
 
 def run_target(

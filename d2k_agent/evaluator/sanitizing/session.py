@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from d2k_agent.contract import EvaluatorJob, SanitizerCheck, SanitizerReport, VerdictStatus
-from d2k_agent.contract.archive import program
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import IsolationRefused, raised
 from d2k_agent.evaluator.profiling import target
-from d2k_agent.evaluator.profiling.ncu import START, Finished, describe_tool, find_program, tool_environment
+from d2k_agent.evaluator.profiling.ncu import TARGET, Finished, describe_tool, find_program, tool_environment
 from d2k_agent.evaluator.profiling.report import Progress
-from d2k_agent.evaluator.profiling.session import run_target, surroundings, write_solution
+from d2k_agent.evaluator.profiling.session import order_in, run_target, surroundings
 from d2k_agent.evaluator.sanitizing.output import read_errors, read_totals
 
 NAME = "compute-sanitizer"
@@ -70,21 +68,8 @@ def sanitize_candidate(
         raise SanitizerUnavailable(MISSING)
     with tempfile.TemporaryDirectory(prefix="sanitize-", dir=scratch_parent, ignore_cleanup_errors=True) as made:
         folder = os.path.realpath(made)
-        scratch = os.path.join(folder, "s")
-        write_solution(scratch, source)
-        order = {
-            "device": device,
-            "generator": generator,
-            "workloads": [dict(workload) for workload in workloads],
-            "warm_up": 0,
-            "flush": False,
-            "memory_bytes": None,
-            "unsafe_no_sandbox": unsafe,
-            "other_threads": True,
-            "scratch": scratch,
-            "report": os.path.join(folder, "report"),
-        }
-        argv, around = command_line(found, check), {**tool_environment(given, scratch), **_ALLOCATIONS}
+        order = order_in(folder, source, generator, workloads, device=device, unsafe=unsafe, warm_up=0, flush=False)
+        argv, around = command_line(found, check), {**tool_environment(given, order["scratch"]), **_ALLOCATIONS}
         progress, finished = run_target(argv, order, around, folder, limit_s)
     tool = describe_tool(found, given.get("PATH", os.defpath), NAME)
     return report_of(progress, finished, check, tool, [str(item["label"]) for item in workloads], limit_s)
@@ -99,7 +84,7 @@ def command_line(tool: str, check: SanitizerCheck) -> list[str]:
         *("--print-limit", str(PRINTED)),
         *("--show-backtrace", "device"),
         *(("--report-api-errors", "no") if check is SanitizerCheck.MEMCHECK else ()),
-        *(sys.executable, "-P", "-c", program(START)),
+        *TARGET,
     ]
 
 
