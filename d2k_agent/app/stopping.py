@@ -31,13 +31,13 @@ def stopping_of(around: Surroundings, config: RunConfig, task: Task) -> Stopping
 
 def note_on_policy(config: RunConfig, task: Task, price: PriceRow | None) -> str | None:
     """What to know of a run's stopping policy before it begins, None where it has none."""
-    from d2k_agent.catalog import speed_of_light
+    from d2k_agent.catalog import counts_of
     from d2k_agent.study import never_stops, parse_policy
 
     if config.stop_policy is None:
         return None
     policy = parse_policy(config.stop_policy)
-    blind = never_stops(policy, floored=speed_of_light(task) is not None, priced=price is not None)
+    blind = never_stops(policy, floored=bool(counts_of(task)), priced=price is not None)
     return blind or f"{policy.text} may end this run early; the model is not told"
 
 
@@ -46,23 +46,23 @@ def floors_for(around: Surroundings, task: Task | None) -> FloorsFor:
 
     Raises UsageError where the file that has the task's counts is not what it should be.
     """
-    from d2k_agent.catalog import speed_of_light
+    from d2k_agent.catalog import cache_bytes, counts_of
     from d2k_agent.reports.headroom import floors_of
     from d2k_agent.study import BestFloors
 
-    counted = None if task is None else speed_of_light(task)
+    counts = {} if task is None else counts_of(task)
     known = KnownCeilings(around)
 
     def floors(submission: Submission) -> BestFloors | None:
-        device = submission.verdict.environment.device_name
+        environment = submission.verdict.environment
+        device = environment.device_name
         ceilings = known.best(device)
-        if task is None or counted is None or ceilings is None or submission.times is None:
+        if task is None or ceilings is None or submission.times is None:
             return None
-        params = {item.label: item.params for item in task.workloads}
         found = {
-            item.label: floors_of(counted.counts(params[item.label]), ceilings, item.measurement.sets).best
+            item.label: floors_of(counts[item.label], ceilings, item.measurement.sets, cache_bytes(environment)).best
             for item in submission.times.workloads
-            if item.measurement is not None and item.label in params
+            if item.measurement is not None and item.label in counts
         }
         best = {label: floor for label, floor in found.items() if floor is not None}
         bases = " and ".join(sorted({floor.basis for floor in best.values()}))

@@ -110,7 +110,8 @@ def _require_an_end(run: RunFolder, trace: Trace, label: str) -> None:
 
 
 def _shipped(record: RunRecord) -> Task | None:
-    """The run's task where it ships: of a stranger's task nothing is executed, so its floors are not known."""
+    """The run's task where it ships and is the same still; of a stranger's task nothing is executed."""
     from d2k_agent.catalog import shipped_task
 
-    return shipped_task(record.config.task)
+    task = shipped_task(record.config.task)
+    return task if task is not None and task.bundle().digest == record.task_digest else None
