@@ -65,7 +65,7 @@ def test_every_finding_is_a_line(text: str) -> None:
         "part of the call's latency without a kernel 4.0 % < 25 %), measured latency of the call 10400.0 us" in lines
     )
     assert any("mm" in line and "tensor core (sm__pipe_tensor_cycles_active 82.3 % >= 60 %)" in line for line in lines)
-    assert "mm memory: DRAM read a launch 166.0 MiB, L2 hit 70.1 %, of wavefronts 22,313,691" in lines
+    assert "mm memory: DRAM read a launch 166.0 MiB, L2 hit 70.1 %, accesses (wavefronts) there 22,313,691" in lines
     assert (
         "mm scheduler: warps ready a scheduler 0.22, waits for long scoreboard 3.48 cycles an instruction, "
         "waits for barrier 2.81 cycles an instruction" in lines
