@@ -6,6 +6,7 @@ A run keeps every profile with the answer of its tool, so that the next one can 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PROFILE, CANDIDATE_SHA256 = "profile", "profiled_sha256"
 """Where the answer of the tool `profile` keeps what the next ones are compared with."""
 MOST_FILE_BYTES = 16 << 20
+_DIGEST = re.compile(r"[0-9a-f]{8,64}")
 
 
 def profile_data(verdict: Verdict) -> dict[str, Any]:
@@ -59,13 +61,16 @@ def change_in_run(incumbent: Incumbent, verdict: Verdict) -> str | None:
 
 
 def earlier_profiles(around: Surroundings, settings: Settings, name: str) -> tuple[Profile, ...]:
-    """The profiles to compare with: of a file that `profile --json` printed, or of the best submission of a run.
+    """The profiles to compare with: of a file that `profile --json` printed, of the best submission of a run, or of a
+    candidate in any run, by the beginning of its sha256.
 
-    Raises UsageError for what is neither, and for a run whose best submission was never profiled.
+    Raises UsageError for what is none of them, and for what was never profiled.
     """
     path = around.folder / name
     if path.is_file():
         return (_of_file(path, name),)
+    if _DIGEST.fullmatch(name) and not path.exists():
+        return _of_candidate(around.runs_folder(settings), name)
     from d2k_agent.app.inventory import find_run
     from d2k_agent.records import read_trace
 
@@ -78,6 +83,21 @@ def earlier_profiles(around: Surroundings, settings: Settings, name: str) -> tup
             f"{name} holds no profile of its selected candidate; give a file that `d2k-agent profile --json` printed"
         )
     return found
+
+
+def _of_candidate(runs: Path, digest: str) -> tuple[Profile, ...]:
+    from d2k_agent.records import read_events
+
+    found: dict[tuple[str, str], Profile] = {}
+    for log in sorted(runs.glob("*/events.jsonl")):
+        if digest in log.read_text(encoding="utf-8", errors="replace"):
+            found |= {key: item for key, item in profiles_in(read_events(log)[0]).items() if key[0].startswith(digest)}
+    if not found:
+        raise UsageError(
+            f"no run in {runs} profiled a candidate whose sha256 begins with {digest}; give a run, or a file that "
+            "`d2k-agent profile --json` printed"
+        )
+    return tuple(found.values())
 
 
 def _of_file(path: Path, name: str) -> Profile:

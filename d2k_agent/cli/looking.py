@@ -31,8 +31,9 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--against",
-        metavar="FILE|RUN",
-        help="say what changed: against a profile that --json printed, or that of a run's selected candidate",
+        metavar="FILE|RUN|SHA256",
+        help="say what changed: against a profile that --json printed, that of a run's selected candidate, or that of "
+        "a candidate of any run",
     )
     parser.add_argument(
         "--call-ms",

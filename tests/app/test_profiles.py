@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from d2k_agent.contract import (
 )
 from d2k_agent.errors import UsageError
 from d2k_agent.launchers import FakeLauncher
-from d2k_agent.records import EventLog, RunFolder, ToolFinished
+from d2k_agent.records import EventLog, RunFolder, Times, ToolFinished, cut
 from d2k_agent.reports.verdict_data import verdict_data
 from tests.agent.scene import HERE, WORKLOADS, new_run, passed
 from tests.app.test_baseline import submitted
@@ -129,6 +130,22 @@ def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path: Path, content:
 def test_a_run_without_a_profile_of_its_winner_is_refused(run: RunFolder) -> None:
     with pytest.raises(UsageError, match="holds no profile of its selected candidate"):
         earlier_profiles(around(run.path.parent), Settings(), str(run.path))
+
+
+def test_a_candidate_of_any_run_is_found_by_its_digest(run: RunFolder) -> None:
+    folder = run.path.parent
+    where, settings = around(folder), Settings(runs_folder=str(folder))
+    digest = source_sha256(BEST)
+    assert [item.duration_us for item in earlier_profiles(where, settings, digest[:12])] == [100.0]
+    with pytest.raises(UsageError, match=r"no run in .* profiled a candidate whose sha256 begins with 0123abcd"):
+        earlier_profiles(where, settings, "0123abcd")
+
+
+def test_a_profile_is_recorded_with_the_times_and_read_again() -> None:
+    parts = cut(dataclasses.replace(passed(source_sha256(BEST), 2.0), profile=profile(7.0)))
+    assert parts.times is not None
+    again = Times.model_validate_json(parts.times.model_dump_json())
+    assert again.profile == profile(7.0)
 
 
 def around(folder: Path) -> Surroundings:
