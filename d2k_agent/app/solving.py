@@ -50,6 +50,8 @@ from d2k_agent.isolation import gpu_devices
 from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
+    from threading import Thread
+
     from d2k_agent.catalog import Task
     from d2k_agent.records import RunRecord, StopReason
     from d2k_agent.sandbox import Isolation
@@ -144,8 +146,9 @@ def resume(
     _require_its_gpu(around, trace.run)
     refuse_early(around, config)
     watcher.begin(f"resuming {name}")
-    isolation = _isolation_while_loading(config, watcher)
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
     _require_same_isolation(trace.run, isolation)
+    _loaded(load_library(config), watcher)
     kept = kept_model(config, run.path)
     gaps_s = request_gaps_s(trace.events)
     usages = [event.usage for event in trace.events if isinstance(event, ModelReplied)]
@@ -188,15 +191,12 @@ def _probe() -> Isolation:
     return probe()
 
 
-def _isolation_while_loading(config: RunConfig, watcher: Watcher) -> Isolation:
-    """The isolation that this machine offers, see require_isolation(); the providers' library is loaded meanwhile."""
-    loading = load_library(config)
-    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+def _loaded(loading: Thread | None, watcher: Watcher) -> None:
+    """Wait for the providers' library, None where none is needed."""
     if loading is not None:
         watcher.step("loading LiteLLM")
         loading.join()
         watcher.step("")
-    return isolation
 
 
 def _require_same_isolation(record: RunRecord, isolation: Isolation) -> None:
@@ -243,7 +243,9 @@ def _start(
     path = _new_folder(around, settings, task, config)
     refuse_early(around, config, settings)
     watcher.begin(what)  # from here on it takes seconds
-    isolation = _isolation_while_loading(config, watcher)
+    loading = load_library(config)
+    isolation = require_isolation(_probe(), config.unsafe_no_sandbox)
+    _loaded(loading, watcher)
     from d2k_agent.records import RunFolder, RunRecord
 
     config = worded_as_recorded(config)

@@ -13,7 +13,7 @@ import pytest
 from d2k_agent.app.modelling import refuse_early
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import find_task
-from d2k_agent.config import RunConfig, Settings
+from d2k_agent.config import ModelOptions, RunConfig, Settings
 from d2k_agent.errors import UsageError
 from d2k_agent.records import EventLog, ModelCallStarted, RunFolder, RunRecord
 from tests.cli.shell import command, environment
@@ -51,6 +51,8 @@ REFUSED = {
     ("resume", "begun"): "no key for anthropic/claude-opus-4-8: set ANTHROPIC_API_KEY",
     ("cost", "begun", "--prices", "bad"): "the price file bad is no JSON",
 }
+ELSEWHERE = ("resume", "own-server", *OWN[2:])
+"""It is refused a moment after it was announced, since the sandbox is tried first."""
 
 
 @pytest.fixture(scope="module")
@@ -59,21 +61,23 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "bad").write_text('["openai/x"\n')
     (folder / "prices").write_text('{"openai/y": {"input_cost_per_token": 1, "output_cost_per_token": 2}}')
-    task = find_task("muon")
-    record = RunRecord(
-        run_id="begun",
-        config=RunConfig("muon", "anthropic/claude-opus-4-8"),
-        task_slug="muon",
-        task_digest=task.bundle().digest,
-        workloads=("w",),
-    )
-    with EventLog(RunFolder.create(folder / "begun", record).events) as log:
-        log.append(ModelCallStarted(call=1, turn=1))
+    own = RunConfig("muon", OWN[1], model_options=ModelOptions(api_base=OWN[3]))
+    for name, config in (("begun", RunConfig("muon", "anthropic/claude-opus-4-8")), ("own-server", own)):
+        record = RunRecord(
+            run_id=name,
+            config=config,
+            task_slug="muon",
+            task_digest=find_task("muon").bundle().digest,
+            workloads=("w",),
+            isolation={"kind": "of another machine"},
+        )
+        with EventLog(RunFolder.create(folder / name, record).events) as log:
+            log.append(ModelCallStarted(call=1, turn=1))
     return folder
 
 
 def test_everything_that_can_be_refused_before_litellm_is_loaded_is(project: Path) -> None:
-    lines = [*REFUSED, ("cost", "begun")]
+    lines = [*REFUSED, ("cost", "begun"), ELSEWHERE]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, json.dumps(lines)],
         cwd=project,
@@ -82,12 +86,18 @@ def test_everything_that_can_be_refused_before_litellm_is_loaded_is(project: Pat
         text=True,
         check=True,
     )
-    *refused, priced = json.loads(done.stdout)
+    *refused, priced, elsewhere = json.loads(done.stdout)
     for words, (status, out, err, loaded) in zip(REFUSED.values(), refused, strict=True):
         assert (status, out, loaded, len(err.splitlines())) == (2, "", False, 1) and words in err, err
     status, out, err, loaded = priced
     assert (status, err, loaded) == (0, "", False) and "https://platform.claude.com" in out
-    assert {path.name for path in project.iterdir()} == {"bad", "prices", "begun"}
+    status, out, err, loaded = elsewhere
+    assert (status, out, loaded) == (
+        2,
+        "d2k-agent: resuming own-server\n",
+        False,
+    ) and "began under the isolation" in err
+    assert {path.name for path in project.iterdir()} == {"bad", "prices", "begun", "own-server"}
 
 
 def test_with_litellms_own_server_neither_names_nor_keys_are_the_providers(tmp_path: Path) -> None:
