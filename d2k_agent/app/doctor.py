@@ -145,6 +145,13 @@ def _ask_evaluator(around: Surroundings, prefix: Sequence[str], python: str) -> 
     return answer
 
 
+_WATCHERS = {
+    "ncu": "install Nsight Compute where a GPU is present; without it profiles hold no counters",
+    "compute-sanitizer": "it comes with the CUDA toolkit: install that where a GPU is present, to use sanitize",
+}
+"""Programs that look at kernels, and what to do without them."""
+
+
 def _gpu(around: Surroundings) -> list[Finding]:
     findings = []
     driver = _first_line(around, "nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
@@ -152,9 +159,9 @@ def _gpu(around: Surroundings) -> list[Finding]:
         findings.append(Finding("NVIDIA driver", "limited", "not found", "install it where a GPU is present"))
     else:
         findings.append(Finding("NVIDIA driver", "ok", driver))
-    ncu = _tool(around, "ncu")
-    advice = "install Nsight Compute where a GPU is present; without it profiles hold no counters"
-    findings.append(Finding("ncu", "ok", ncu) if ncu else Finding("ncu", "limited", "not found", advice))
+    for name, advice in _WATCHERS.items():
+        path = _tool(around, name)
+        findings.append(Finding(name, "ok", path) if path else Finding(name, "limited", "not found", advice))
     compiler = next(filter(None, (_tool(around, name) for name in ("cc", "gcc", "clang"))), None)
     advice = "install gcc: Triton builds its launcher with it on a GPU (not needed on a CPU)"
     found = Finding("C compiler", "ok", compiler) if compiler else Finding("C compiler", "limited", "not found", advice)
