@@ -30,10 +30,13 @@ class Window:
         nothing, it has to refuse the request itself.
         """
         before = None if last is None else last.usage.input_tokens
-        if self.tokens is None or before is None:
+        if self.tokens is None or last is None or before is None:
             return
-        reply = max(index for index, message in enumerate(messages) if message.get("role") == "assistant")
-        about = before - shortened + sum(map(count_message, messages[reply:]))
+        at = max(index for index, message in enumerate(messages) if message.get("role") == "assistant")
+        reply, *since = map(count_message, messages[at:])
+        # Encrypted reasoning is longer as a text than what the provider counts of it.
+        reply = reply if last.usage.output is None else min(reply, last.usage.output)
+        about = before - shortened + reply + sum(since)
         if about > self.tokens:
             raise ContextOverflow(
                 f"the conversation no longer fits {self.model}: the next request has about {about:,} tokens, and its "

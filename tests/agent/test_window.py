@@ -87,5 +87,8 @@ def test_what_was_counted_is_not_counted_again_and_what_was_taken_out_is_not_in_
     with pytest.raises(ContextOverflow, match=f"has about {95 + new} tokens"):
         Window("m", 94 + new).require_room(said, last, 0)
     Window("m", 54 + new).require_room(said, last, 41)
+    reasoned = {"role": "assistant", "content": "", "reasoning_items": [{"encrypted_content": "gAAAAx7Q" * 500}]}
+    assert count_message(reasoned) > 900
+    Window("m", 995).require_room([said[0], reasoned], last, 0)
     Window("m").require_room(said, last, 0)
     Window("m", 1).require_room(said[:1], None, 0)
