@@ -111,7 +111,8 @@ def report_of(
         raise CandidateFault(VerdictStatus.ENDED_EARLY, f"the candidate's process ended during {progress.stage}")
     if totals is None or progress.kind != target.DONE:
         raise SanitizerUnavailable(f"{NAME} did not carry its target through: {finished.last_words()}")
-    return SanitizerReport(check, tool, tuple(labels), totals.errors, totals.warnings)
+    notes = ("the tool names no kernel for what it counted",) if totals.errors or totals.warnings else ()
+    return SanitizerReport(check, tool, tuple(labels), totals.errors, totals.warnings, notes=notes)
 
 
 def _require_start(progress: Progress) -> None:

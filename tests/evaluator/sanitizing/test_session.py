@@ -91,6 +91,11 @@ def test_errors_before_time_was_up_are_told() -> None:
     assert report.errors == 3 and "there may be more" in report.notes[0]
 
 
+def test_what_is_counted_and_not_told_is_not_clean() -> None:
+    report = told(DONE, "========= ERROR SUMMARY: 2 errors\n")
+    assert not report.clean and "names no kernel" in report.notes[0]
+
+
 @pytest.mark.parametrize(
     ("progress", "output", "late", "said"),
     [
