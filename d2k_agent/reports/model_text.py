@@ -191,7 +191,10 @@ def _advice(check: ModelCheck) -> list[str]:
         lines.append(f"    [{json.dumps(check.model)}]")
         lines += [f"    {name} = {json.dumps(value)}" for name, value in row.items()]
     if check.context_tokens is None:
-        lines.append(f"- there too, once you know it: context_tokens = NUMBER, below [{json.dumps(check.model)}]")
+        below = f"below [{json.dumps(check.model)}]"
+        lines.append(
+            f"- there too, once you know it, so that no longer request is sent: context_tokens = NUMBER, {below}"
+        )
     if not check.usable:
         lines.append("- nothing helps: the model calls no tool in any way, so take another one")
     if check.price is None:
