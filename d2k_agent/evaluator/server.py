@@ -133,8 +133,10 @@ def _prepare_compiler() -> Any:
     import torch._dynamo.config  # noqa: F401 - fake tensors want it, for two seconds that are better spent here
     import triton  # noqa: F401
 
-    from d2k_agent.evaluator import candidate, compilation  # noqa: F401 - imported once here, not in every candidate
+    from d2k_agent.evaluator import candidate, compilation
     from d2k_agent.evaluator.checks import compiling
+
+    compilation.prepare()
 
     def body(channel: socket.socket, order: dict[str, Any]) -> None:
         compiling.serve_compile(channel, order, candidate.receive)

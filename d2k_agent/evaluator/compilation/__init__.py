@@ -6,7 +6,7 @@ process that has torch and triton and does not interpret kernels. Does not cover
 
 from __future__ import annotations
 
-from d2k_agent.evaluator.compilation.job import compile_candidate
+from d2k_agent.evaluator.compilation.job import compile_candidate, prepare
 from d2k_agent.evaluator.compilation.targets import TARGETS, Target, find_target
 
-__all__ = ["TARGETS", "Target", "compile_candidate", "find_target"]
+__all__ = ["TARGETS", "Target", "compile_candidate", "find_target", "prepare"]

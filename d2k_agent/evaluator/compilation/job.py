@@ -7,6 +7,7 @@ and fit, never that they are right or fast.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import tempfile
@@ -17,6 +18,7 @@ from typing import Any
 
 import triton
 from triton import knobs
+from triton.runtime.cache import triton_key
 
 from d2k_agent.contract import CompileReport
 from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout, try_calls
@@ -34,6 +36,17 @@ TUNING_S = 60.0
 
 class LimitReached(BaseException):
     """Time is up. Not an Exception, so that a candidate's `except Exception` does not take it for its own."""
+
+
+def prepare() -> None:
+    """Do once, in the process that forks candidates, what each of them and each of its compilers would do anew.
+
+    Triton reads all of its own files for a digest, which takes as long as a small kernel; and the meter of a call
+    collects garbage, which need not look at what PyTorch and Triton will keep.
+    """
+    triton_key()
+    gc.collect()
+    gc.freeze()
 
 
 def compile_candidate(

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo.config  # as in the zygote: fake tensors import it when the first is made
 
 from d2k_agent.contract.wire import to_data
-from d2k_agent.evaluator.compilation import compile_candidate
+from d2k_agent.evaluator.compilation import compile_candidate, prepare
 
 
 def arguments(workload: dict[str, Any]) -> Callable[[str], list[Any]]:
@@ -31,6 +32,7 @@ def arguments(workload: dict[str, Any]) -> Callable[[str], list[Any]]:
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:
+    os.environ.update(job.get("environment", {}))
     calls = [(workload["label"], arguments(workload)) for workload in job["workloads"]]
     smoke = [(workload["label"], arguments(workload)) for workload in job.get("smoke", ())]
     began = time.monotonic()
@@ -59,4 +61,5 @@ def apart(job: dict[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
+    prepare()
     json.dump({name: apart(job) for name, job in json.load(sys.stdin).items()}, sys.stdout)

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from d2k_agent.contract.wire import to_data
+from tests.evaluator.compilation.conftest import PAIR, PRODUCTION, ROOT, SQUARE, job
 
 GIB = 1 << 30
+
+
+def muon(target: str) -> dict[str, Any]:
+    """The baseline of Muon at its registered workloads."""
+    get_inputs = (ROOT / "tasks/muon/get_inputs.py").read_text()
+    workloads = json.loads((ROOT / "tasks/muon/config.json").read_text())["workloads"]
+    return {
+        "path": str(ROOT / "guidance/muon/baseline.py"),
+        "target": target,
+        "workloads": [{"label": params["label"], "params": params, "get_inputs": get_inputs} for params in workloads],
+    }
+
+
+JOBS = {
+    "pointers h200": job("pointer_product", "h200", PAIR, [[4096, 512], [512, 1024]]),
+    "pointers b200": job("pointer_product", "b200", PAIR),
+    "descriptors h200": job("descriptor_product", "h200", PAIR),
+    "descriptors b200": job("descriptor_product", "b200", PAIR),
+    "gluon": job("gluon_copy", "b300", SQUARE),
+    "spilling": job("spilling", "h100", SQUARE),
+    "autotuned": job("autotuned", "h200", SQUARE, [[64, 64]]),
+    "reads values": job("reads_values", "h200", PRODUCTION, smoke=[{"label": "smoke.small", "shapes": [[32, 80]]}]),
+    "asks for registers": job("asks_for_registers", "h200", SQUARE),
+    "warned about": job("warned_about", "h200", SQUARE),
+    "muon": muon("b200"),
+}
 
 
 def test_pointer_product_uses_the_tensor_cores_of_each_target(answers: dict[str, Any]) -> None:
@@ -99,6 +127,37 @@ def test_muon_compiles_at_its_production_shapes_without_their_memory(answers: di
     assert products and all("dot:f16*f16->f32" in kernel.instructions for kernel in products)
     assert {label for kernel in products for label in kernel.grids} == set(answer.report.workloads)
     assert answer.peak_bytes < 2 * GIB
+
+
+def test_what_multiplies_and_moves_is_read_from_the_code(answers: dict[str, Any]) -> None:
+    wide, narrow = (answers["pointers b200"].kernel("_product", BM=rows) for rows in ("128", "16"))
+    assert (wide.matrix, narrow.matrix) == (("tcgen05.mma",), ("mma.sync",))
+    assert answers["descriptors h200"].kernel("_product").matrix == ("wgmma",)
+    assert set(wide.global_loads) == {"16"} and set(wide.global_stores) == {"16"}
+    assert answers["descriptors h200"].kernel("_halve").global_loads == {}, "TMA moves it all"
+    copy = answers["gluon"].kernel("_copy")
+    assert copy.matrix == () and set(copy.global_loads) == {"16"}
+
+
+def test_occupancy_is_estimated_from_the_resources_that_are_reported(answers: dict[str, Any]) -> None:
+    answer = answers["pointers b200"]
+    product = answer.kernel("_product", BM="128")
+    assert product.occupancy.blocks == 233472 // (product.shared_bytes + 1024) == 2
+    assert product.occupancy.limiters == ("shared memory",)
+    assert product.occupancy.limits["tensor memory"] == 512 // product.tensor_memory_columns
+    assert (answer.report.multiprocessors, answer.report.shared_limit_bytes) == (148, 232448)
+
+
+def test_each_warning_has_the_kernel_the_evidence_and_a_cure_in_one_line(answers: dict[str, Any]) -> None:
+    report = answers["warned about"].report
+    assert report.error is None
+    told = {text.split(" ", 3)[1]: text for text in report.warnings}
+    assert "multiplies 32x32 by 32x32 tiles of f32 by FMA, without a tensor core. Set input_precision" in told["_exact"]
+    assert "loads from global memory 2 bytes at a time (" in told["_uneven"] and "bounds of masks" in told["_uneven"]
+    assert "launches 1 block at w0: 131 of the 132 multiprocessors of h200 stay idle" in told["_alone"]
+    assert "its largest tile has 256 bytes for 128 threads" in told["_tiny"]
+    assert set(told) == {"_exact", "_uneven", "_alone", "_tiny"}, "nothing else has anything to be told"
+    assert not any("\n" in text for text in report.warnings)
 
 
 def test_reports_are_bounded_data(answers: dict[str, Any]) -> None:

@@ -5,7 +5,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.evaluator.compilation.conftest import JOBS, drive
+from d2k_agent.contract.wire import to_data
+from tests.evaluator.compilation.conftest import PRODUCTION, SQUARE, job
+
+JOBS = {
+    "shared memory": job("D09a_out_of_resources", "b200", PRODUCTION),
+    "no such name": job("D09b_compile_error", "b200", PRODUCTION),
+    "unknown instruction": job("unknown_instruction", "h200", SQUARE),
+    "crashing compiler": job("crashes_the_compiler", "b200", SQUARE),
+    "grid too tall": job("grid_too_tall", "h200", SQUARE),
+    "wrong host code": job("wrong_host_code", "h200", [[32, 32]], SQUARE),
+    "never returns": job("never_returns", "h200", SQUARE, limit_s=2.0),
+    "leaves": job("leaves", "h200", SQUARE),
+    "no time for kernels": job("D09a_out_of_resources", "h200", PRODUCTION, limit_s=1.0),
+    "unknown target": job("gluon_copy", "b9", SQUARE),
+    "interpreting": job("leaves", "h200", SQUARE, environment={"TRITON_INTERPRET": "1"}),
+}
 
 
 def test_too_much_shared_memory_names_kernel_line_needed_and_available_bytes(answers: dict[str, Any]) -> None:
@@ -72,6 +87,9 @@ def test_an_unknown_target_is_an_error_of_the_caller_that_lists_the_known_ones(t
     assert "b200, b300, h100, h200" in told["unknown target"]["raised"]
 
 
-def test_a_process_that_interprets_kernels_refuses_to_compile_them() -> None:
-    told = drive({"gluon": JOBS["gluon"]}, TRITON_INTERPRET="1")
-    assert told["gluon"]["raised"].startswith("RuntimeError: this process interprets kernels")
+def test_a_process_that_interprets_kernels_refuses_to_compile_them(told: dict[str, Any]) -> None:
+    assert told["interpreting"]["raised"].startswith("RuntimeError: this process interprets kernels")
+
+
+def test_reports_of_failures_are_bounded_data(answers: dict[str, Any]) -> None:
+    assert answers and all(len(str(to_data(answer.report))) < 200_000 for answer in answers.values())
