@@ -59,8 +59,8 @@ def candidate_text(raw: bytes, name: str, role: str = "candidate") -> str:
 class Evaluation:
     """Jobs about one task, under one set of choices, answered by one evaluator. Use as a context manager.
 
-    `baseline` is the source that speedups are over; None: the task's own, where it has one. `modelling_s` is how long
-    each candidate that was judged and could not be measured is modelled at most, 0: none is.
+    `baseline` is the source that speedups are over; None: the task's own, where it has one. `modelling_s` is how much
+    processor time may go into modelling each candidate that was judged and could not be measured; 0: none is modelled.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TARGETS = ("h100", "h200", "b200")
 """GPUs of which enough is known for a model."""
-MODELLING_S = 10.0
-"""How much longer a submission of a run may take to be modelled where it cannot be measured."""
+MODELLING_S = 8.0
+"""How many seconds of processor time a submission of a run may take to be modelled where it cannot be measured."""
 
 
 def model_file(

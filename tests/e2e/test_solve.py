@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.records import Measured, ToolFinished, Trace, VerdictReached, read_trace
+from d2k_agent.records import Measured, Modelled, ToolFinished, Trace, VerdictReached, read_trace
 from tests.cli.runs import call, script
 from tests.cli.shell import ROOT, Answer, d2k
 
@@ -79,6 +79,10 @@ def test_the_last_correct_candidate_is_provisional_and_nothing_is_selected(solve
 def test_without_a_gpu_nothing_was_measured(solved: Solved) -> None:
     _, trace, _ = solved
     assert not [event for event in trace.events if isinstance(event, Measured)]
+    (modelled,) = (event.modelled for event in trace.events if isinstance(event, Modelled))
+    assert modelled.geomean_ms is not None and trace.submissions[-1].geomean_speedup is None
+    assert trace.finished and trace.finished.provisional
+    assert trace.finished.provisional.modelled_ms == pytest.approx(modelled.geomean_ms)
     assert trace.totals.cost_usd is None and trace.totals.usage.output is None
 
 
@@ -99,8 +103,9 @@ def test_the_screen_tells_turns_outcome_tokens_and_where_to_look(solved: Solved)
     assert answer.out.startswith("d2k-agent: solving muon\n")
     assert ["1", "bash", "ok"] in [row[:3] for row in rows]
     assert ["4", "write,", "submit", "untimed", "1", "correct", "unknown"] in [row[:7] for row in rows]
-    assert "Selection: none (nothing was measured on this machine" in answer.out
-    assert f"Provisional, unranked: turn 4, {run.name}/candidates/" in answer.out
+    assert "Selection: none (nothing was measured; modelled for b200, the provisional one is" in answer.out
+    assert f"Provisional, ranked by a model alone: turn 4, {run.name}/candidates/" in answer.out
+    assert " (geometric mean), not measured" in answer.out
     assert ["output", "unknown"] in rows and ["cost", "in", "US$", "unknown"] in rows
     assert f"d2k-agent trace show {run.name}" in answer.out
 

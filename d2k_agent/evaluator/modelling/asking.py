@@ -16,6 +16,8 @@ from d2k_agent.evaluator.process import decode
 
 LIMIT_S = 120.0
 """Of a job that is about nothing else."""
+_WALL = 4.0
+"""How many seconds by the clock go by at most for one of the processor's; and some beyond that."""
 _GRACE_S = 5.0
 
 
@@ -40,7 +42,7 @@ def model(bench: Bench, job: EvaluatorJob, target: str, workloads: Sequence[dict
             )
             measures = process.answer(b"R", job.limits.import_s, "confining the candidate")
             found.isolation = measures.decode("ascii", "replace")
-            payload = process.answer(b"K", limit_s + _GRACE_S, "modelling")
+            payload = process.answer(b"K", _WALL * limit_s + _GRACE_S, "modelling")
         found.modelled = _checked(from_data(ModelledLatency, decode(payload)), target, workloads)
     except CandidateFault as fault:
         found.modelled = _none(target, workloads, fault.message)

@@ -40,12 +40,12 @@ class TimeIsUp(BaseException):
 
 
 def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: float) -> ModelledLatency:
-    """What the model says of the candidate at `path` on `target`, within about `limit_s` seconds.
+    """What the model says of the candidate at `path` on `target`, within `limit_s` seconds of processor time.
 
     What does not go is a workload that is not modelled, with the reason. Must be called once, in the main thread of a
     process that interprets kernels and can be thrown away. Raises ValueError for a target of which too little is known.
     """
-    began = time.monotonic()
+    began, until = time.monotonic(), time.process_time() + limit_s
     gpu = find_target(target)
     machine = machine_of(gpu)
     meter, floats = Meter(), LazyFloats()
@@ -53,14 +53,14 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
     loops.install(meter)
     launches = Launches(meter, floats, machine)
     launches.install()
-    launches.until = began + limit_s
+    launches.until = until
     done: list[ModelledWorkload] = []
     with torch_claims(gpu), HostTensors(), floats, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run: Callable[..., Any] | None = None
         for label, make in calls:
             try:
-                with _alarm(began + limit_s - time.monotonic()):
+                with _alarm(until - time.process_time()):
                     launches.begin()
                     arguments = _made(make)
                     run = run or _load(path)
@@ -96,7 +96,7 @@ def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launche
 
 def _told(problem: BaseException, limit_s: float) -> str:
     if isinstance(problem, TimeIsUp):
-        return f"there was no time left of {limit_s:.0f} s"
+        return f"there was no time left of {limit_s:.0f} s of the processor's"
     if isinstance(problem, NotModelled):
         return str(problem)[:_REASON_CHARS]
     if isinstance(problem, MemoryError) or "allocate memory" in str(problem):
@@ -129,15 +129,18 @@ def bound_memory() -> None:
 
 @contextlib.contextmanager
 def _alarm(limit_s: float) -> Iterator[None]:
-    """Raises TimeIsUp inside the block after `limit_s` seconds, and again each second if it is swallowed."""
+    """Raises TimeIsUp inside the block after `limit_s` seconds of processor time, and again each second after it.
+
+    Other work of the machine does not count: how a candidate is ranked must not depend on it.
+    """
 
     def ring(_signal: int, _frame: Any) -> None:
         raise TimeIsUp
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(limit_s, 0.001), 1.0)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, max(limit_s, 0.001), 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -35,7 +35,7 @@ SAMPLED = "a kernel before wrote it, of which only a sample of programs was inte
 
 
 class Launches:
-    """Takes over the launches of this process. `until` is when time is up, by time.monotonic()."""
+    """Takes over the launches of this process. `until` is when time is up, by time.process_time()."""
 
     def __init__(self, meter: Meter, floats: LazyFloats, machine: Machine, seed: int = 0) -> None:
         self.until = math.inf
@@ -157,7 +157,7 @@ class Launches:
                 }
                 builder.set_grid_dim(*grid)
                 for number, place in enumerate(places):
-                    if time.monotonic() > self.until:
+                    if time.process_time() > self.until:
                         raise NotModelled("there was no time left for it")
                     self._meter.begin_program(random.Random(f"{self._seed} {number}"))
                     builder.set_grid_idx(*place)
