@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.gpu.profiles import Look, Results, main, one_launch_a_kernel, page_of, report_lines
 from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, KernelProfile, Profile
-from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, environment, table
+from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, done_without_target, environment, table
 
 HEAD = "==PROF== Connected to process 7\n[7] python3.12@127.0.0.1\n"
 LAUNCH = """\
@@ -73,8 +73,7 @@ case "$*" in
 esac
 while [ "$1" != --export ]; do shift; done
 echo exported > "$2.ncu-rep"
-shift; shift
-exec "$@"
+{done}
 """
 
 
@@ -83,6 +82,8 @@ def test_the_page_and_the_counters_behind_it_come_from_one_call(
 ) -> None:
     raw = tmp_path / "raw"
     raw.write_text(table("d2k_run"))
-    monkeypatch.setenv("PATH", environment(tmp_path, STAND_IN.format(raw=raw))["PATH"])
+    monkeypatch.setenv(
+        "PATH", environment(tmp_path, STAND_IN.format(raw=raw, done=done_without_target(tmp_path)))["PATH"]
+    )
     page, bottleneck = page_of("def run(x):\n    return x\n", GENERATOR, WORKLOAD, "cpu")
     assert (page, bottleneck) == ("the page\n", "tensor core")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import assert_refused, d2k
+from d2k_agent.cli import main
+from tests.cli.shell import d2k
 
 
 @pytest.mark.parametrize(
@@ -23,13 +24,23 @@ from tests.cli.shell import assert_refused, d2k
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(
-    tmp_path: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    words: tuple[str, ...],
 ) -> None:
     (tmp_path / "solution.py").write_text("def run(G, steps=5): ...\n")
+    monkeypatch.chdir(tmp_path)
     name, *options = arguments
-    answer = d2k(name, "muon", "solution.py", *options, folder=tmp_path)
-    assert_refused(answer, 2, *words)
-    assert answer.out == ""
+    try:
+        status = main([name, "muon", "solution.py", *options])
+    except SystemExit as end:
+        status = end.code
+    told = capsys.readouterr()
+    assert (status, told.out) == (2, "")
+    assert told.err.startswith("d2k-agent: ") and told.err.count("\n") == 1
+    assert all(word in told.err for word in words), told.err
 
 
 def test_without_a_gpu_sanitize_says_so(tmp_path: Path) -> None:

@@ -17,7 +17,15 @@ from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.metrics import TENSOR
 from d2k_agent.isolation import descendants
-from tests.evaluator.profiling.fakes import CASES, GENERATOR, WORKLOAD, environment, runs_target, table
+from tests.evaluator.profiling.fakes import (
+    CASES,
+    GENERATOR,
+    WORKLOAD,
+    done_without_target,
+    environment,
+    runs_target,
+    table,
+)
 
 HONEST = "def run(x):\n    return x * 2\n"
 NOT_OURS = {"TRITON_INTERPRET": "1", "SECRET": "CANARY"}
@@ -176,7 +184,10 @@ def test_sections_are_read_for_the_longest_kernel_in_runs_of_their_own(tmp_path:
     page = CASES / "source_documented.csv"
     log = f"""
 echo "$options" | head -1 >> {tmp_path}/asked
-case "$options" in *"--page source"*) cp {page} {tmp_path}/output ;; esac"""
+case "$options" in
+  *"--page source"*) {done_without_target(tmp_path)}; cat {page}; exit ;;
+  *--kernel-name*) {done_without_target(tmp_path)}; cat {tmp_path}/output; exit ;;
+esac"""
     output = table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
     wish = ProfileWish(("memory", "source"))
     profile = profiled(tmp_path, runs_target(tmp_path, output, log), wish=wish)
