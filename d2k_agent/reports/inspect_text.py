@@ -92,7 +92,7 @@ def _rows(kernels: Sequence[KernelReport]) -> list[tuple[str, ...]]:
         told = ["x".join(map(str, grid)) for grid in grids]
         more = [f"{len(told) - MOST_GRIDS} more"] * (len(told) > MOST_GRIDS)
         launches = sum(kernel.launches for kernel in variants)
-        rows.append((name, count(launches), ", ".join([*told[:MOST_GRIDS], *more]), *rest))
+        rows.append((name, count(launches), ", ".join([*told[:MOST_GRIDS], *more]) or UNKNOWN, *rest))
     return rows
 
 
