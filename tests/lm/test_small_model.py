@@ -10,6 +10,7 @@ import itertools
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from d2k_agent.agent import StopReason
 from d2k_agent.config import ModelOptions
 from d2k_agent.models import Quirks
 from d2k_agent.models.litellm_client import LiteLLMModel
+from d2k_agent.models.retry import RetryPolicy
 from d2k_agent.records import Compacted, ModelCallFailed, ModelReplied, ToolFinished, Trace, read_trace
 from d2k_agent.toolbox import HostAnswer
 from tests.agent.scene import drive, new_run, toolbox
@@ -31,7 +33,10 @@ CONTEXT_TOKENS = 8192
 TURNS, BEYOND = 42, 30
 NAME = "openai/smollm2"
 LINES = "\n".join(f"line {number}: a tile of {number} by {2 * number}" for number in range(1, 53))
-"""About 700 tokens: the context is full after some ten answers."""
+"""About 700 tokens: the context is full after some ten answers. Later ones are short: each token takes its time."""
+LONG_ANSWERS = 10
+START_S, END_S, RUN_S = 120.0, 30.0, 3600.0
+"""Bounds on the server's start, its end and the run: what is stuck fails a test, and does not hang it."""
 TEMPLATE_TOKENS = 8
 """The end of a prompt that opens the reply: the template may write it otherwise once the reply is there."""
 
@@ -45,10 +50,19 @@ def server() -> Iterator[str]:
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as served:
         assert served.stdout is not None and served.stdin is not None
+        late = threading.Timer(START_S, served.kill)
+        late.start()
         ready = served.stdout.readline().split()
-        assert ready[:1] == ["ready"], "the server did not start: are the packages of requirements-lm.txt installed?"
-        yield f"{ready[1]}/v1"
-        served.stdin.close()
+        late.cancel()
+        try:
+            assert ready[:1] == ["ready"], "it did not start: are the packages of requirements-lm.txt installed?"
+            yield f"{ready[1]}/v1"
+        finally:
+            served.stdin.close()
+            try:
+                served.wait(END_S)
+            except subprocess.TimeoutExpired:
+                served.kill()
 
 
 def test_models_check_says_what_it_can_and_what_to_set(server: str, tmp_path: Path) -> None:
@@ -66,14 +80,18 @@ def test_models_check_says_what_it_can_and_what_to_set(server: str, tmp_path: Pa
 @pytest.fixture(scope="module")
 def trace(server: str, tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """A run in which old results are shortened once they do not fit."""
-    run = new_run(tmp_path_factory.mktemp("lm") / "run", turns=TURNS, protocol="efficient")
+    run = new_run(tmp_path_factory.mktemp("lm") / "run", turns=TURNS, protocol="efficient", budget_wall_s=RUN_S)
+    numbers = itertools.count(1)
 
-    def long(arguments: Mapping[str, Any]) -> HostAnswer:
+    def answer(arguments: Mapping[str, Any]) -> HostAnswer:
+        if next(numbers) > LONG_ANSWERS:
+            return HostAnswer("ok", f"one line of {arguments}")
         return HostAnswer("ok", f"52 lines of {arguments}\n{LINES}")
 
     options = ModelOptions(api_base=server, timeout_s=600.0, temperature=0.0, max_tokens=300)
-    model = LiteLLMModel(NAME, options, quirks=Quirks(calls="json_schema", send={"seed": 1}))
-    drive(run, model, toolbox(run, read=long, bash=long))
+    quirks = Quirks(calls="json_schema", send={"seed": 1})
+    model = LiteLLMModel(NAME, options, quirks=quirks, policy=RetryPolicy(attempts=2))
+    drive(run, model, toolbox(run, read=answer, bash=answer))
     return read_trace(run.path)
 
 
