@@ -82,11 +82,12 @@ class EvaluatorJob:
 
     `workloads` names registered or smoke labels; empty means all. `target` is the GPU to compile for; None is the one
     that the candidate runs on, on a CPU the one that it is `meant_for`, else the one present, else a B200.
+    `ranks` is for how many ranks a task that is for several is judged; None: as many as its config.json names first.
     `seed` is 64 hexadecimal digits from a secret source: it
     travels over stdin and reaches the supervisor alone. `static_rules` is off in tests of what stands behind them; no
     command line offers it. `baseline` is the source that speedups are over; None: there are none. `beat` is the
     incumbent's geometric-mean speedup: a candidate above it is measured A B B A with the baseline (None: any is).
-    `modelling_s` is how long a candidate that cannot be measured may be modelled at most; 0: it is not.
+    `modelling_s` is how much processor time may go into modelling a candidate that cannot be measured; 0: none.
     `trusted` says that the candidate is the task's own code, such as its reference: no rule holds, PyTorch may compute.
     `profile` and `check` belong to jobs of these kinds.
     """
@@ -98,7 +99,7 @@ class EvaluatorJob:
     target: str | None
     device: str = "auto"
     workloads: tuple[str, ...] = ()
-    ranks: int = 1
+    ranks: int | None = None
     limits: Limits = field(default_factory=Limits)
     unsafe_no_sandbox: bool = False
     static_rules: bool = True
@@ -111,7 +112,7 @@ class EvaluatorJob:
     check: SanitizerCheck = SanitizerCheck.MEMCHECK
 
     def __post_init__(self) -> None:
-        if self.ranks < 1:
+        if self.ranks is not None and self.ranks < 1:
             raise ValueError(f"a job has at least one rank, not {self.ranks}")
         if len(self.seed) != 64 or set(self.seed) - set("0123456789abcdef"):
             raise ValueError("seed must be 64 hexadecimal digits")

@@ -67,7 +67,9 @@ class Measurement:
     Four clocks: `mean_ms` is the claim (events in the candidate's process, over all timed calls), `outside_ms` the
     supervisor's wall clock around the same calls, `audit_ms` its clock around steps in lockstep, `device_ms` the sum of
     the kernels' durations by the profiler (at confirmation only). `hot_ms` is the same kernel under the policy
-    graph_hot, beside a headline of graph_rotating. `sm_mhz` and `power_w` are medians while the calls were timed.
+    graph_hot, beside a headline of graph_rotating. Of several ranks a latency is the slowest's, and `link_bytes` is
+    what each of them sent to others in a call, None where nobody counted it. `sm_mhz` and `power_w` are medians while
+    the calls were timed.
     A modelled latency is another type and never a Measurement.
     """
 
@@ -82,6 +84,7 @@ class Measurement:
     sets: int = 1
     sm_mhz: float | None = None
     power_w: float | None = None
+    link_bytes: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mean_ms) and self.mean_ms > 0):

@@ -45,21 +45,26 @@ class Bench:
             self._devices[name] = _cuda() if name == "cuda" else CpuDevice()
         return self._devices[name]
 
-    def candidate(self, zygote: Zygote, job: EvaluatorJob, device: str = "cpu", source: str = "") -> CandidateProcess:
-        """A confined process for the job's candidate, or for another `source`, not entered yet."""
+    def candidate(
+        self, zygote: Zygote, job: EvaluatorJob, device: str = "cpu", source: str = "", gpu: int = 0
+    ) -> CandidateProcess:
+        """A confined process for the job's candidate, or for another `source`, not entered yet.
+
+        `gpu` is which one it runs on, of those visible.
+        """
         return CandidateProcess(
-            zygote, source or job.candidate, job.limits, self._lasting, job.unsafe_no_sandbox, device
+            zygote, source or job.candidate, job.limits, self._lasting, job.unsafe_no_sandbox, device, gpu
         )
 
     def _lasting(self) -> list[int]:
         """The processes that outlive candidates."""
         zygotes = [item.pid for item in (self.interpreting, self.compiling, self.running) if item is not None]
-        return zygotes + [baseline.pid for baseline in self._baselines.values() if not baseline.ended]
+        return zygotes + [pid for known in self._baselines.values() if not known.ended for pid in known.pids]
 
     def baseline(self, job: EvaluatorJob, start: Callable[[], Baseline]) -> Baseline:
         """The job's baseline as it stands ready, started if it does not, or where the last one failed."""
         assert job.baseline is not None
-        key = (job.task.digest, source_sha256(job.baseline))
+        key = (job.task.digest, f"{source_sha256(job.baseline)} {job.ranks}")
         if key not in self._baselines or self._baselines[key].ended:
             self._baselines[key] = start()
         return self._baselines[key]

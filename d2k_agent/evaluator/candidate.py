@@ -26,11 +26,14 @@ from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
 from d2k_agent.evaluator.foreign import watch_acts
 from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.ranks.inside import RankedCalls, open_comm
 from d2k_agent.evaluator.solution import run_of
 from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
 MAX_ERROR_CHARS = 6000
+MOST_DESCRIPTORS = 32
+"""With an order: eight ranks' workspaces, and a few sets."""
 TRITON_CACHE = "triton"
 """Below a candidate's folder."""
 _ENVIRONMENT = {
@@ -101,7 +104,7 @@ def serve_calls(channel: socket.socket, order: dict[str, Any]) -> None:
         write_frame(channel.fileno(), b"X", f"no isolation for a candidate: {problem}".encode())
         return
     write_frame(channel.fileno(), b"R", "+".join(measures).encode())
-    caller = _Caller(channel, inside(order.get("device", "cpu")))
+    caller = _Caller(channel, inside(order.get("device", "cpu"), int(order.get("gpu", 0))))
     while True:
         request, descriptors = receive(channel)
         if not request:
@@ -140,8 +143,9 @@ class _Caller:
                 self.module = load_solution(request["path"])
             write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
-            self._attach(request["sets"], descriptors)
+            self._attach(request, descriptors)
         elif operation == "call":
+            self.device.delay(float(request.get("delay_s", 0.0)))
             self._call()
         elif operation == "observe":
             self._observe()
@@ -149,17 +153,20 @@ class _Caller:
             assert self.timed is not None
             write_frame(self.descriptor, *self.timed.handle(operation, request, descriptors))
 
-    def _attach(self, sets: list[dict[str, Any]], descriptors: list[int]) -> None:
+    def _attach(self, request: dict[str, Any], descriptors: list[int]) -> None:
         self.sets, self.last, self.timed = [], (), None
         self.device.close_blocks()
         rest = iter(descriptors)
-        for shared in sets:
+        comm = [open_comm(request["comm"], self.device, rest)] if "comm" in request else []
+        for shared in request["sets"]:
             inputs = self.device.open_block(shared["inputs"], rest)
             answers = self.device.open_block(shared["answers"], rest)
-            self.sets.append(AttachedSet(layout.attach_arguments(inputs, shared["arguments"]), answers))
+            self.sets.append(AttachedSet([*layout.attach_arguments(inputs, shared["arguments"]), *comm], answers))
         if self.sets:
             assert self.module is not None
-            self.timed = TimedCalls(self.module.run, self.sets, self.device)
+            run = self.module.run
+            ranked = [RankedCalls(run, self.sets, self.device, item.rank) for item in comm]
+            self.timed = ranked[0] if ranked else TimedCalls(run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 
     def _call(self) -> None:
@@ -193,7 +200,7 @@ class _Caller:
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """One order of the supervisor and the descriptors that came with it; ({}, []) at its end."""
-    header, descriptors, _, _ = socket.recv_fds(channel, HEADER.size, 8)
+    header, descriptors, _, _ = socket.recv_fds(channel, HEADER.size, MOST_DESCRIPTORS)
     if len(header) < HEADER.size:
         return {}, []
     _, length = HEADER.unpack(header)

@@ -28,18 +28,19 @@ from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.proving import prove
-from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, planned
+from d2k_agent.evaluator.checks.series import Budget, Series, planned
 from d2k_agent.evaluator.environment import describe_environment, present_target
 from d2k_agent.evaluator.evidence import own_kernels
-from d2k_agent.evaluator.faults import CandidateFault, TaskFault
+from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.looking import look, nothing_to_see
 from d2k_agent.evaluator.modelling.asking import model
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import with_device_clock
 from d2k_agent.evaluator.ranges import span
+from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible, processes, series_runner
 from d2k_agent.evaluator.rules import check_rules, missing_launch
-from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.task import derive
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
 from d2k_agent.isolation import lease
 
@@ -67,8 +68,8 @@ class _Case:
 
     def __init__(self, bench: Bench, job: EvaluatorJob) -> None:
         self._bench, self._job = bench, job
-        self._task = LoadedTask(job.task)
-        self._device = bench.device(job.device)
+        self._task = load_task(job.task, job.ranks)
+        self._device = device_for(self._task, bench.device(job.device))
         self._found = Findings()
         self._held = ExitStack()
         self._running = Running(self._process)
@@ -80,17 +81,15 @@ class _Case:
             self._found.notes += nothing_to_see(job)
 
     def verdict(self) -> Verdict:
-        if self._job.ranks != 1:
-            raise TaskFault(f"this version judges on one rank, not on {self._job.ranks}")
-        unleased = self._device.uuid
+        unleased = self._device.uuids
         with span("submission", self._job.candidate_sha256[:8]), self._held:
-            for name, step in self._steps():
+            for name, step in possible(self._task, self._steps(), self._found.notes):
                 self._bench.progress(name)
-                if unleased is not None and name in _ON_THE_DEVICE:
+                if unleased and name in _ON_THE_DEVICE:
                     # From here on the GPU is ours alone: what one run checks would slow what another one times.
-                    queued_s = self._held.enter_context(lease.hold([unleased], self._bench.progress))
+                    queued_s = self._held.enter_context(lease.hold(unleased, self._bench.progress))
                     self._found.seconds[QUEUED] = round(queued_s, 3)
-                    unleased = None
+                    unleased = ()
                 began = time.monotonic()
                 try:
                     ended = step()
@@ -297,10 +296,10 @@ class _Case:
 
     def _process(self, source: str = "") -> CandidateProcess:
         """A fresh process for the candidate, or for another source, on the job's device."""
-        if self._device.times:
-            assert self._bench.running is not None
-            return self._bench.candidate(self._bench.running, self._job, self._device.name, source)
-        return self._bench.candidate(self._bench.interpreting, self._job, self._device.name, source)
+        bench, job, name = self._bench, self._job, self._device.name
+        zygote = bench.running if self._device.times else bench.interpreting
+        assert zygote is not None
+        return processes(lambda gpu: bench.candidate(zygote, job, name, source, gpu), self._device, job.trusted)
 
     def _series(self, late: bool) -> Verdict | None:
         """All series of one tier, in order, to the first failure."""
@@ -321,7 +320,7 @@ class _Case:
         job, process = self._job, self._running.process
         self._found.isolation = process.isolation
         seed = derive(job.seed, tier, attempt)
-        runner = SeriesRunner(
+        runner = series_runner(
             self._task, self._device, process, seed, job.limits, self._budget, self._bench.progress, job.trusted
         )
         crowded = self._running.serves_others(series.label)

@@ -41,8 +41,10 @@ class CandidateProcess:
         keep: Callable[[], Collection[int]],
         unsafe: bool,
         device: str = "cpu",
+        gpu: int = 0,
     ) -> None:
         self._zygote, self._source, self._limits, self._device = zygote, source, limits, device
+        self._gpu = gpu
         self._keep, self._unsafe = keep, unsafe
         self.scratch = ""
         self.path = ""
@@ -59,6 +61,7 @@ class CandidateProcess:
             "supervisor": os.getpid(),
             "scratch": self.scratch,
             "device": self._device,
+            "gpu": self._gpu,
             "memory_bytes": self._limits.candidate_memory_bytes if self._device == "cpu" else None,
             "unsafe_no_sandbox": self._unsafe,
         }
@@ -73,6 +76,11 @@ class CandidateProcess:
         except ChildProcessError:
             pass  # reaped with the others
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+    @property
+    def pids(self) -> list[int]:
+        """The process, as a list."""
+        return [self.pid]
 
     def kill(self) -> None:
         """End the process and all that it started, at once; `ended` says so."""

@@ -45,6 +45,7 @@ class LoadedTask:
 
     def __init__(self, bundle: TaskBundle) -> None:
         self.slug = bundle.slug
+        self.ranks = 1
         self.digest = bundle.digest
         self.config = _json(bundle, bundle.public, "config.json")
         self.hidden = _json(bundle, bundle.hidden, "workloads.json")
@@ -96,6 +97,14 @@ class LoadedTask:
         varied = self._ask(name, list(arguments), generator)
         return self._arguments(f"hidden/check.py: {name}", varied)
 
+    def vary_all(self, name: str, inputs: Sequence[list[Any]], seed: str) -> list[list[Any]]:
+        """The arguments of a hidden variation that is about all ranks together, a list a rank."""
+        generator = torch.Generator().manual_seed(number(seed))
+        varied = self._ask(name, [list(values) for values in inputs], generator)
+        if not isinstance(varied, (tuple, list)) or len(varied) != len(inputs):
+            raise TaskFault(f"task {self.slug}: hidden/check.py: {name} must return a list of arguments for each rank")
+        return [self._arguments(f"hidden/check.py: {name}", values) for values in varied]
+
     def expected(self, arguments: Sequence[Any]) -> Expected:
         """What the reference makes of copies of the arguments."""
         copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
@@ -142,6 +151,11 @@ class LoadedTask:
             calls,
         )
         return compare(answer, self.gates, self._ask, self._reported)
+
+    def specified(self, arguments: Sequence[Any], expected: Expected) -> list[bool]:
+        """Of each output, whether any gate looks at it for these arguments: some find no rows that they are for."""
+        checked = {check.output for check in self.compare(arguments, expected.outputs, expected.state, expected)}
+        return [name in checked for name in self.output_names]
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         return self._call(f"hidden/check.py: {name}", getattr(self._checks, name), *arguments)

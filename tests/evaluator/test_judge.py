@@ -47,6 +47,21 @@ def test_an_honest_kernel_is_correct_and_untimed(launcher: ProcessLauncher) -> N
     assert "landlock" in verdict.environment.isolation
 
 
+def test_a_latency_is_modelled_in_a_confined_process_and_is_no_measurement(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(HONEST, kind=JobKind.MODEL, target="h200"))
+    assert verdict.status is VerdictStatus.UNTIMED and not verdict.workloads and not verdict.eligible
+    assert verdict.modelled is not None and "landlock" in verdict.environment.isolation
+    (workload,) = verdict.modelled.workloads
+    assert (
+        workload.label == "large" and workload.launches[0].loaded_bytes == workload.launches[0].stored_bytes == 4 << 20
+    )
+    broken = launcher.launch(job(KERNEL + "import os\n\n\ndef run(x, factor):\n    return x\n", kind=JobKind.MODEL))
+    assert broken.status is VerdictStatus.RULE_VIOLATION and broken.modelled is None
+    crash = "def run(x, factor):\n    raise SystemExit(7)\n"
+    ended = launcher.launch(job(KERNEL + crash, kind=JobKind.MODEL, target="h200"))
+    assert ended.modelled is not None and "SystemExit" in str(ended.modelled.workloads[0].why_not)
+
+
 def test_the_tasks_own_code_may_compute_with_pytorch(launcher: ProcessLauncher) -> None:
     asked = job(task().public["reference.py"], trusted=True)
     verdict = launcher.launch(asked)
@@ -338,8 +353,8 @@ def test_a_prescribed_precision_is_read_off_the_compiled_kernels(launcher: Proce
     assert {violation.check for violation in verdict.violations} == {"compiled.precision"}
 
 
-def test_several_ranks_are_refused(launcher: ProcessLauncher) -> None:
-    with pytest.raises(UsageError, match="one rank"):
+def test_a_task_for_one_rank_is_not_judged_on_several(launcher: ProcessLauncher) -> None:
+    with pytest.raises(UsageError, match="task scaling is for one rank, not for 2"):
         launcher.launch(job(HONEST, ranks=2))
 
 

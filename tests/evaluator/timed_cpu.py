@@ -13,8 +13,8 @@ class TimedCpu(CpuDevice):
 
     times = True
 
-    def __init__(self, uuid: str | None = None) -> None:
-        self.uuid = uuid
+    def __init__(self, *uuids: str) -> None:
+        self.uuids = uuids
 
 
 def short_policy(graph: bool = False, segment_s: float = 0.6, step_ms: float = 2.0, noise: float = 2.0) -> TimingPolicy:

@@ -56,7 +56,7 @@ def main() -> None:
     if asked["baseline"] is not None:
         try:
             baseline = Baseline.start(lambda: start(asked["baseline"]), setting)
-            alive.append(baseline.pid)
+            alive.extend(baseline.pids)
         except TaskFault as fault:
             print(json.dumps({"task_fault": str(fault)}))
             return

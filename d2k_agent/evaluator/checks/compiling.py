@@ -14,6 +14,7 @@ from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.evaluator.candidate import MAX_ERROR_CHARS, describe, enter
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess, decode
+from d2k_agent.evaluator.ranks.inside import pretended_comm
 
 _TASK_FAULT = "task_fault"
 """In a report's place: what the task's own get_inputs.py raised."""
@@ -96,7 +97,9 @@ def arguments_of(generator: str, workload: dict[str, Any]) -> Callable[[str], li
         module = types.ModuleType("get_inputs")
         try:
             exec(compile(generator, "get_inputs.py", "exec"), module.__dict__)
-            arguments = list(module.get_inputs({**workload, "seed": 0, "device": device}))
+            arguments = list(module.get_inputs({**workload, "rank": 0, "seed": 0, "device": device}))
+            if "ranks" in workload:
+                arguments.append(pretended_comm(int(workload["ranks"]), int(module.workspace_bytes(workload)), device))
         except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
             if worked:
                 raise

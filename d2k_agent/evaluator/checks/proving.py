@@ -132,12 +132,13 @@ def _fakes(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> It
             copies = [value.to(tensor.dtype) for tensor in expected.outputs]
             yield f"copies of argument {position}", Expected(copies, state)
     if len(expected.outputs) + len(expected.state) > 1:
+        specified = task.specified(arguments, expected)
         for index, (name, right) in enumerate(zip(task.output_names, expected.outputs, strict=True)):
             fakes = {"zeros": torch.zeros_like(right), "ones": torch.ones_like(right)}
             for position, value in enumerate(arguments):
                 if isinstance(value, torch.Tensor) and value.shape == right.shape:
                     fakes[f"copies of argument {position}"] = value.to(right.dtype)
-            for kind, fake in fakes.items():
+            for kind, fake in fakes.items() if specified[index] else ():
                 outputs = [*expected.outputs[:index], fake, *expected.outputs[index + 1 :]]
                 yield f"{kind} as {name} beside right outputs", Expected(outputs, expected.state)
     for index, item in enumerate(task.mutated):

@@ -28,14 +28,14 @@ class Block(Protocol):
 class Device(Protocol):
     """A place where candidates run.
 
-    `name` is cpu or cuda, `times` says whether latencies are measured there, `uuid` names the GPU (None: it is none).
+    `name` is cpu or cuda, `times` says whether latencies are measured there, `uuids` name its GPUs (empty: it is none).
     `l2_bytes` is the size of its last cache, `most_sets` bounds the sets that can be lent at a time, and a block takes
     whole `granule_bytes`.
     """
 
     name: str
     times: bool
-    uuid: str | None
+    uuids: tuple[str, ...]
     l2_bytes: int
     most_sets: int
     granule_bytes: int

@@ -40,7 +40,7 @@ class CpuDevice:
 
     name = "cpu"
     times = False
-    uuid: str | None = None
+    uuids: tuple[str, ...] = ()
     l2_bytes = 0
     granule_bytes = 1
     most_sets = 4  # two descriptors each, and a message carries eight

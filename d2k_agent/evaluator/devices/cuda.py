@@ -59,7 +59,7 @@ class CudaDevice:
         self.l2_bytes = int(properties.L2_cache_size)
         self.memory_bytes = int(properties.total_memory)
         self._gpu = Gpu(str(properties.uuid))
-        self.uuid: str | None = self._gpu.uuid
+        self.uuids: tuple[str, ...] = (self._gpu.uuid,)
 
     def describe(self) -> str:
         """The GPU's name, as the driver gives it."""
@@ -68,7 +68,7 @@ class CudaDevice:
     def details(self) -> dict[str, Any]:
         """Which GPU it is, its sizes, and the CUDA version that PyTorch was built for."""
         return {
-            "uuid": self.uuid,
+            "uuid": self._gpu.uuid,
             "memory_bytes": self.memory_bytes,
             "l2_bytes": self.l2_bytes,
             "cuda": torch.version.cuda,

@@ -81,6 +81,12 @@ def detach(pointer: int) -> None:
     call("cuIpcCloseMemHandle", ctypes.c_uint64(pointer))
 
 
+def copy(into: int, source: int, size: int) -> None:
+    """Copy bytes between addresses on any GPU that this process reaches; returns when they are there."""
+    call("cuMemcpy", ctypes.c_uint64(into), ctypes.c_uint64(source), ctypes.c_size_t(size))
+    call("cuCtxSynchronize")
+
+
 class _Span:
     """Bytes at an address, in the form in which PyTorch takes foreign memory."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import mmap
 import os
@@ -20,6 +21,8 @@ from d2k_agent.evaluator.metering import CallMeter
 _FILLING = "warn"
 """The mode in which new memory is filled. torch.use_deterministic_algorithms would set it as well, and import its
 compiler first: more than a second in every process."""
+_CYCLES_A_S = 1.5e9
+"""About: a GPU's clock moves."""
 
 
 class Mark(Protocol):
@@ -37,6 +40,18 @@ class Inside(Protocol):
 
     def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
         """A block that the supervisor lends (Block.share), as bytes."""
+
+    def open_peer(self, shared: dict[str, Any], descriptors: Iterator[int]) -> int:
+        """The address of a block in the place of another rank, for kernels."""
+
+    def read_peer(self, address: int, into: torch.Tensor) -> None:
+        """Copy what lies at an address of open_peer(), at once."""
+
+    def resident_programs(self) -> int:
+        """Programs of a kernel that are sure to run at the same time."""
+
+    def delay(self, seconds: float) -> None:
+        """Let what is begun next begin later by about so much."""
 
     def close_blocks(self) -> None:
         """Let go of every block opened so far."""
@@ -67,6 +82,7 @@ class InsideCpu:
 
     def __init__(self) -> None:
         self._meter = CallMeter()
+        self._peers: list[torch.Tensor] = []
 
     def start(self) -> None:
         """New memory is filled with NaN: a result that was never written cannot look like one."""
@@ -78,8 +94,26 @@ class InsideCpu:
         """Map the next descriptor."""
         return torch.frombuffer(map_descriptor(next(descriptors)), dtype=torch.uint8)
 
+    def open_peer(self, shared: dict[str, Any], descriptors: Iterator[int]) -> int:
+        """Map the next descriptor."""
+        self._peers.append(self.open_block(shared, descriptors))
+        return int(self._peers[-1].data_ptr())
+
+    def read_peer(self, address: int, into: torch.Tensor) -> None:
+        """By the processor."""
+        ctypes.memmove(into.data_ptr(), address, into.nbytes)
+
+    def resident_programs(self) -> int:
+        """One: the interpreter runs one after the other."""
+        return 1
+
+    def delay(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(seconds)
+
     def close_blocks(self) -> None:
         """Mappings go with their tensors."""
+        self._peers.clear()
 
     def synchronize(self) -> None:
         """A processor is always done."""
@@ -108,13 +142,17 @@ class InsideCpu:
 
 
 class InsideCuda:
-    """A GPU. Timed calls run as a user would run them; metered ones fill new memory with NaN, as on the processor."""
+    """The GPU of that number, of those visible. Timed calls run as a user would run them; metered ones fill new memory
+    with NaN, as on the processor.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self._number = number
         self._attached: list[int] = []
 
     def start(self) -> None:
         """Make the context: attaching a block does not do so by itself."""
+        torch.cuda.set_device(self._number)
         torch.zeros(1, device="cuda")
         torch.cuda.synchronize()
 
@@ -123,6 +161,24 @@ class InsideCuda:
         pointer = driver.attach(bytes.fromhex(shared["handle"]))
         self._attached.append(pointer)
         return driver.as_tensor(pointer, int(shared["bytes"]))
+
+    def open_peer(self, shared: dict[str, Any], descriptors: Iterator[int]) -> int:
+        """Attach the block behind a handle: the driver lets this GPU reach another one's memory with it."""
+        self._attached.append(driver.attach(bytes.fromhex(shared["handle"])))
+        return self._attached[-1]
+
+    def read_peer(self, address: int, into: torch.Tensor) -> None:
+        """By the driver, over the link where there is one."""
+        driver.copy(into.data_ptr(), address, into.nbytes)
+
+    def resident_programs(self) -> int:
+        """One a multiprocessor."""
+        return int(torch.cuda.get_device_properties(self._number).multi_processor_count)
+
+    def delay(self, seconds: float) -> None:
+        """A kernel that only waits, on the current stream, before what is launched next."""
+        if seconds:
+            torch.cuda._sleep(int(seconds * _CYCLES_A_S))  # noqa: SLF001 - PyTorch's own tests have no other such kernel
 
     def close_blocks(self) -> None:
         """Detach all blocks, and give cached memory back, which the supervisor or a baseline may need."""
@@ -182,9 +238,9 @@ class _Moment:
         """What a processor was told to do is done."""
 
 
-def inside(name: str) -> Inside:
-    """The device of that name (cpu or cuda)."""
-    return InsideCuda() if name == "cuda" else InsideCpu()
+def inside(name: str, gpu: int = 0) -> Inside:
+    """The device of that name (cpu or cuda); which GPU, of those visible."""
+    return InsideCuda(gpu) if name == "cuda" else InsideCpu()
 
 
 def map_descriptor(descriptor: int) -> mmap.mmap:

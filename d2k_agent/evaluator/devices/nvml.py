@@ -8,6 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 _SM_CLOCK = 1
+_LINK_SENT_KIB = 138
+"""NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: payload that a link has sent, in KiB."""
+_MOST_LINKS = 18
+
+
+class _FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t, its value as the 64-bit integer that counters are."""
+
+    _fields_ = [
+        ("field", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("timestamp", ctypes.c_longlong),
+        ("latency_us", ctypes.c_longlong),
+        ("value_type", ctypes.c_int),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    ]
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,18 @@ class Gpu:
         """The load at this moment."""
         power = self._number("nvmlDeviceGetPowerUsage")
         return Load(self._number("nvmlDeviceGetClockInfo", _SM_CLOCK), None if power is None else power / 1e3)
+
+    def sent_bytes(self) -> int | None:
+        """Payload that all links of the GPU have sent so far; None where there are none, or nobody counts."""
+        if self._library is None:
+            return None
+        fields = (_FieldValue * _MOST_LINKS)()
+        for link, field in enumerate(fields):
+            field.field, field.scope = _LINK_SENT_KIB, link
+        if self._library.nvmlDeviceGetFieldValues(self._handle, _MOST_LINKS, fields) != 0:
+            return None
+        counts = [int(field.value) for field in fields if field.code == 0]
+        return 1024 * sum(counts) if counts else None
 
     def driver(self) -> str | None:
         """The driver's version."""

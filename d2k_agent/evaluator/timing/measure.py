@@ -31,7 +31,7 @@ from d2k_agent.evaluator.ranges import Kind, span
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
-from d2k_agent.evaluator.timing.page import BYTES, DONE, GO, STOP, Page
+from d2k_agent.evaluator.timing.page import BYTES, GO, Page
 from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
 from d2k_agent.evaluator.timing.timed import CLAIM
 
@@ -88,7 +88,7 @@ class WorkloadTimer:
         self._draws = 0
         self._sets: list[Lent] = []
         self._memory = SharedMemory("page", BYTES)
-        self._page = Page(self._memory.mapping)
+        self._page = Page(self._memory.mapping, task.ranks)
         self._steps = 0
         self._replays_a_s: float | None = None
         self._digest: str | None = None
@@ -235,13 +235,13 @@ class WorkloadTimer:
             return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
 
     def _batch(self, seconds: float) -> Segment:
-        self._page[STOP] = 0
+        self._page.begin()
         self._device.settle()
         began = time.perf_counter()
         self._process.order({"do": "batch"})
         time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
         self._loads.append(self._device.load())
-        self._page[STOP] = 1
+        self._page.stop()
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
         return self._piece(payload, began)
 
@@ -363,7 +363,7 @@ class WorkloadTimer:
         deadline = time.monotonic() + self._limits.gpu_call_s
         began = time.perf_counter()
         self._page[GO] = self._steps
-        self._page.wait(DONE, self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
+        self._page.wait_done(self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
         done = time.perf_counter()
         self._claim(self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}"))
         answered = time.perf_counter()

@@ -18,6 +18,7 @@ from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.evidence import libraries_allowed
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.ranks.choosing import timer_of
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer, WrongAnswer
 
@@ -86,7 +87,7 @@ class Setting:
     def timer(self, process: CandidateProcess, workload: dict[str, Any], purpose: str, trusted: bool) -> WorkloadTimer:
         """A timer of one workload with draws of its own."""
         seed = derive(self.seed, purpose)
-        return WorkloadTimer(self.task, self.device, process, workload, seed, self.limits, self.progress, trusted)
+        return timer_of(self.task, self.device, process, workload, seed, self.limits, self.progress, trusted)
 
 
 class Baseline:
@@ -110,9 +111,9 @@ class Baseline:
         return cls(process)
 
     @property
-    def pid(self) -> int:
-        """Its process, which must outlive candidates."""
-        return self._process.pid
+    def pids(self) -> list[int]:
+        """Its processes, which must outlive candidates."""
+        return self._process.pids
 
     @property
     def ended(self) -> bool:

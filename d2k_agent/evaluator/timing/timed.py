@@ -36,6 +36,7 @@ class TimedCalls:
         self._page: Page | None = None
         self._kept: dict[int, tuple[torch.Tensor, ...]] = {}
         self._graph: CallGraph | RepeatedCalls | None = None
+        self._done = DONE
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
         """Carry out one order; the answer's kind and payload."""
@@ -80,7 +81,7 @@ class TimedCalls:
         assert self._page is not None
         self._page.wait(GO, number)
         made, claim_ms = self._replay(calls // self._graph.calls) if self._graph else self._steps(calls)
-        self._page[DONE] = number
+        self._page[self._done] = number
         return made, claim_ms
 
     def _batch(self) -> tuple[int, float]:

@@ -1,0 +1,66 @@
+"""Times a call on several ranks: the latency is that of the slowest, and what crosses the links is counted."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from d2k_agent.contract import VerdictStatus, Violation
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.ranks.checking import RankedCalls
+from d2k_agent.evaluator.ranks.device import RankedDevice
+from d2k_agent.evaluator.ranks.task import RankedTask
+from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer
+from d2k_agent.evaluator.timing.segment import Segment
+
+LEAST_SHARE = 0.9
+"""Of the bytes that have to cross a link, since counters count in KiB and draws differ."""
+
+
+class RankedTimer(WorkloadTimer):
+    """A WorkloadTimer of several ranks. A claim is merged before it is seen here: the longest over ranks."""
+
+    def __init__(self, task: RankedTask, device: RankedDevice, *rest: Any) -> None:
+        super().__init__(task, device, *rest)
+        self._ranks = device
+        self._required = task.link_bytes(self._workload)
+        self._calls = RankedCalls(device, task, self._process, self._limits, bool(rest[-1]))
+        self._sent: list[int] = []
+        self._counted = 0
+
+    def measure(self, audited: bool = True) -> Timed:
+        """The latency, and the bytes that each rank sent in a call, None where nobody counts them.
+
+        Raises CandidateFault where a rank sent less than has to cross the link.
+        """
+        self._sent, self._counted = [], 0
+        timed = super().measure(audited)
+        if not self._sent:
+            return timed
+        each = tuple(float(sent) / self._counted for sent in self._sent)
+        if told := too_little(each, self._required):
+            message = f"{self._label}: {told}"
+            raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.links", message),))
+        return dataclasses.replace(timed, measurement=dataclasses.replace(timed.measurement, link_bytes=each))
+
+    def _batch(self, seconds: float) -> Segment:
+        before = self._ranks.sent_bytes()
+        segment = super()._batch(seconds)
+        after = self._ranks.sent_bytes()
+        if before is not None and after is not None:
+            new = [end - start for start, end in zip(before, after, strict=True)]
+            self._sent = [sum(counts) for counts in zip(self._sent or [0] * len(new), new, strict=True)]
+            self._counted += segment.calls
+        return segment
+
+
+def too_little(sent: Sequence[float], required: float | None) -> str:
+    """What is missing of the bytes that each rank has to send in a call; empty where nothing is, or nobody knows."""
+    if required is None or min(sent) >= LEAST_SHARE * required:
+        return ""
+    rank = sent.index(min(sent))
+    return (
+        f"rank {rank} sent {sent[rank]:.0f} bytes a call over its links, and {required:.0f} have to cross: "
+        "data between ranks must move through ws_ptrs in every call"
+    )

@@ -1,0 +1,94 @@
+"""Judges and times sources on several ranks on the CPU, and prints what each came to as JSON, one a line.
+
+A program of its own, since it forks zygotes. Asked on stdin: {"judged": [[name, changes of the job], ...],
+"timed": [name, ...]}, names being those of shifting.py. Each line also says which processes were left over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    import torch
+
+    from d2k_agent.contract import EvaluatorJob, JobKind, Limits
+    from d2k_agent.evaluator import server, zygote
+    from d2k_agent.isolation import become_subreaper
+
+    become_subreaper()
+    interpreting = zygote.start(server._prepare_interpreter)
+    torch.set_num_threads(1)
+
+    from d2k_agent.contract.wire import to_data
+    from d2k_agent.evaluator.bench import Bench
+    from d2k_agent.evaluator.faults import TaskFault
+    from d2k_agent.evaluator.judge import judge
+    from tests.evaluator.ranks import shifting
+
+    bench = Bench(interpreting, interpreting, None, "digest", lambda _: None)
+    for name, changes in asked["judged"]:
+        source = getattr(shifting, name)
+        job = EvaluatorJob(
+            JobKind(changes.pop("kind", "evaluate")),
+            shifting.task(),
+            source,
+            "5e" * 32,
+            "b200",
+            device="cpu",
+            workloads=("smoke_n64", "hidden.zeros"),
+            limits=Limits(call_s=changes.pop("call_s", 30.0)),
+            **changes,
+        )
+        try:
+            verdict = judge(bench, job)
+            answer: dict[str, Any] = {"status": verdict.status, "message": verdict.message}
+            answer |= {"results": to_data(verdict.workloads), "details": verdict.environment.details}
+        except TaskFault as fault:
+            answer = {"task_fault": str(fault)}
+        print(json.dumps({"name": name, "left": left({interpreting.pid}), **answer}), flush=True)
+    for name in asked["timed"]:
+        answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING")
+        print(json.dumps({"name": f"timed {name}", "left": left({interpreting.pid}), **answer}), flush=True)
+
+
+def timed(interpreting: Any, source: str, trusted: bool) -> dict[str, Any]:
+    """What timing a source came to, with tolerances for a machine that has other work to do."""
+    from d2k_agent.contract import Limits
+    from d2k_agent.contract.wire import to_data
+    from d2k_agent.evaluator.process import CandidateProcess
+    from d2k_agent.evaluator.ranks.choosing import device_for, load_task, processes
+    from d2k_agent.evaluator.timing.results import failure_of, results_of
+    from d2k_agent.evaluator.timing.session import Comparison, Running, Setting
+    from tests.evaluator.ranks import shifting
+    from tests.evaluator.timed_cpu import TimedCpu, short_policy
+
+    loaded = load_task(shifting.task(), None)
+    loaded.timing = short_policy(segment_s=0.3, step_ms=20.0)
+    limits = Limits(gpu_call_s=20.0, compile_s=30.0)
+    device = device_for(loaded, TimedCpu())
+    setting = Setting(loaded, device, loaded.registered, "5e" * 32, limits, lambda _: None, trusted)
+
+    def start(gpu: int) -> CandidateProcess:
+        alive = [interpreting.pid]
+        return CandidateProcess(interpreting, source, limits, lambda: alive, unsafe=False, gpu=gpu)
+
+    with Running(lambda: processes(start, device, trusted)) as running:
+        outcome = Comparison(setting, running, None, None).run()
+    return {"results": to_data([failure_of(outcome)] if outcome.failed else results_of(outcome))}
+
+
+def left(kept: set[int]) -> list[int]:
+    """Children of this process beside those."""
+    told = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    return sorted({int(pid) for pid in told} - kept)
+
+
+if __name__ == "__main__":
+    main()

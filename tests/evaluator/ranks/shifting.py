@@ -1,0 +1,170 @@
+"""A task for several ranks, for tests: y is twice the x of the rank before. A call takes milliseconds."""
+
+from __future__ import annotations
+
+import json
+
+from d2k_agent.contract import TaskBundle
+
+KERNELS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _await(word, least):
+    seen = tl.atomic_add(word, 0, sem="acquire", scope="sys")
+    while seen < least:
+        seen = tl.atomic_add(word, 0, sem="acquire", scope="sys")
+
+
+@triton.jit
+def _linger(out, rounds):
+    total = 0
+    for number in range(rounds):
+        total += number
+    tl.store(out, total)
+
+
+@triton.jit
+def _push(x, ws_ptrs, sig, to, n, half, GUARDED: tl.constexpr, BLOCK: tl.constexpr):
+    epoch = tl.load(sig)
+    if GUARDED:
+        _await(sig + 2, epoch - 1)
+    o = tl.arange(0, BLOCK)
+    into = (tl.load(ws_ptrs + to) + (epoch % 2) * half).to(tl.pointer_type(tl.float32))
+    tl.store(into + o, tl.load(x + o, mask=o < n), mask=o < n)
+
+
+@triton.jit
+def _flag(sig, sig_ptrs, to):
+    word = tl.load(sig_ptrs + to).to(tl.pointer_type(tl.int32)) + 1
+    tl.atomic_xchg(word, tl.load(sig) + 1, sem="release", scope="sys")
+
+
+@triton.jit
+def _arrive(sig):
+    _await(sig + 1, tl.load(sig) + 1)
+
+
+@triton.jit
+def _take(y, ws, sig, sig_ptrs, before, n, half, BLOCK: tl.constexpr):
+    epoch = tl.load(sig)
+    o = tl.arange(0, BLOCK)
+    own = (ws + (epoch % 2) * half).to(tl.pointer_type(tl.float32))
+    tl.store(y + o, 2.0 * tl.load(own + o, mask=o < n), mask=o < n)
+    tl.debug_barrier()
+    word = tl.load(sig_ptrs + before).to(tl.pointer_type(tl.int32)) + 2
+    tl.atomic_xchg(word, epoch + 1, sem="release", scope="sys")
+    tl.store(sig, epoch + 1)
+
+
+def neighbours(comm):
+    return (comm.rank + 1) % comm.world, (comm.rank - 1) % comm.world
+
+
+def push(x, comm, guarded=True, halves=2):
+    half = comm.ws.numel() // 2 if halves == 2 else 0
+    _push[(1,)](x, comm.ws_ptrs, comm.sig, neighbours(comm)[0], x.numel(), half, GUARDED=guarded, BLOCK=128)
+
+
+def flag(comm):
+    _flag[(1,)](comm.sig, comm.sig_ptrs, neighbours(comm)[0])
+
+
+def arrive(comm):
+    _arrive[(1,)](comm.sig)
+
+
+def linger(comm, rounds=1000):
+    _linger[(1,)](torch.empty(1, dtype=torch.int32, device=comm.ws.device), rounds)
+
+
+def take(x, comm, halves=2):
+    y = torch.empty_like(x)
+    half = comm.ws.numel() // 2 if halves == 2 else 0
+    _take[(1,)](y, comm.ws, comm.sig, comm.sig_ptrs, neighbours(comm)[1], x.numel(), half, BLOCK=128)
+    return y
+
+"""
+
+
+def _source(*lines: str) -> str:
+    return KERNELS + "\n    ".join(["def run(x, comm):", *lines]) + "\n"
+
+
+_HONEST = ("push(x, comm)", "flag(comm)", "arrive(comm)", "return take(x, comm)")
+HONEST = _source(*_HONEST)
+SILENT = _source("take(x, comm)", "return take(x, comm)")
+"""No communication at all."""
+FLAG_FIRST = _source("flag(comm)", "linger(comm)", "push(x, comm)", "arrive(comm)", "return take(x, comm)")
+NEVER_WAITS = _source("push(x, comm)", "flag(comm)", "return take(x, comm)")
+READS_LATE = _source("push(x, comm)", "flag(comm)", "arrive(comm)", "linger(comm)", "return take(x, comm)")
+UNGUARDED = _source(
+    "push(x, comm, guarded=False, halves=1)", "flag(comm)", "arrive(comm)", "linger(comm)", "return take(x, comm, 1)"
+)
+"""Only calls that follow each other show it: the next one's data overwrite what is still to be read."""
+RANK_0_SENDS_NOTHING = _source(
+    "if comm.rank:", "    push(x, comm)", "    flag(comm)", "arrive(comm)", "return take(x, comm)"
+)
+RANK_1_ENDS = "import os\n" + _source("if comm.rank == 1:", "    os._exit(3)", *_HONEST)
+OVERRUN = _source(
+    "behind = comm.ws.as_strided((1,), (1,), comm.ws.storage_offset() + comm.ws.numel())", "behind.fill_(1)", *_HONEST
+)
+BY_GATHERING = "def run(x, comm):\n    return 2.0 * comm.all_gather(x)[(comm.rank - 1) % comm.world]\n"
+
+_GET_INPUTS = """
+import torch
+
+
+def get_inputs(config):
+    torch.manual_seed(config["seed"])
+    return [torch.randn(config["n"], device=config["device"])]
+
+
+def workspace_bytes(config):
+    return 8 * config["n"]
+"""
+_CHECK = """
+import torch
+
+
+def zeros(inputs, generator):
+    return [[torch.zeros_like(x)] for x, in inputs]
+
+
+def memory_cap_bytes(workload):
+    return 4 * workload["n"] + 4096
+
+
+def copy_budget_bytes(workload):
+    return 4 * workload["n"]
+
+
+def link_bytes(workload):
+    return 4 * workload["n"]
+"""
+
+
+def task(**changes: object) -> TaskBundle:
+    """The task's files; `changes` of config.json."""
+    public = {
+        "config.json": json.dumps({"ranks": [2, 3], "workloads": [{"label": "large", "n": 100}], **changes}),
+        "get_inputs.py": _GET_INPUTS,
+        "reference.py": BY_GATHERING,
+    }
+    hidden = {
+        "workloads.json": json.dumps(
+            {
+                "smoke": [{"label": "smoke_n64", "n": 64}],
+                "gates": [{"output": "y", "gate": "exact"}],
+                "variations": [{"name": "hidden.zeros", "vary": "zeros", "workload": {"label": "zeros_n32", "n": 32}}],
+                "repeat_calls": 2,
+                "outputs": ["y"],
+            }
+        ),
+        "check.py": _CHECK,
+        "rules.toml": '[attributes]\nallow = ["rank", "world", "ws", "ws_ptrs", "sig", "sig_ptrs", "max_ctas"]\n',
+    }
+    return TaskBundle("shifting", public, hidden)

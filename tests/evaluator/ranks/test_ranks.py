@@ -1,0 +1,123 @@
+"""Several ranks on the CPU, as a whole: what is found of honest and of wrong sources, and that nobody is left over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[3]
+JUDGED: list[tuple[str, dict[str, Any]]] = [
+    ("HONEST", {}),
+    ("HONEST", {"ranks": 3, "static_rules": False}),
+    ("HONEST", {"ranks": 4}),
+    ("HONEST", {"kind": "prove"}),
+    ("SILENT", {"static_rules": False}),
+    ("FLAG_FIRST", {"static_rules": False}),
+    ("NEVER_WAITS", {"static_rules": False}),
+    ("READS_LATE", {"static_rules": False}),
+    ("UNGUARDED", {"static_rules": False}),
+    ("RANK_0_SENDS_NOTHING", {"call_s": 2.0, "static_rules": False}),
+    ("RANK_1_ENDS", {"static_rules": False}),
+    ("OVERRUN", {"static_rules": False}),
+]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, dict[str, Any]]:
+    """What each came to, by name, with the changes of its job where two have one name."""
+    asked = {"judged": JUDGED, "timed": ["HONEST", "BY_GATHERING"]}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.evaluator.ranks.judged"],
+        input=json.dumps(asked),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    names = [_named(name, changes) for name, changes in JUDGED] + [f"timed {name}" for name in asked["timed"]]
+    return dict(zip(names, found, strict=True))
+
+
+def _named(name: str, changes: dict[str, Any]) -> str:
+    return " ".join([name, *(str(changes[key]) for key in ("ranks", "kind") if key in changes)])
+
+
+def failed(answer: dict[str, Any]) -> list[str]:
+    checks = [check for result in answer["results"] for check in result["checks"]]
+    return [f"{check['output']} {check['gate']}" for check in checks if not check["passed"]]
+
+
+@pytest.mark.parametrize("name", ["HONEST", "HONEST 3", "READS_LATE"])
+def test_an_honest_source_is_right_on_all_ranks(answers: dict[str, dict[str, Any]], name: str) -> None:
+    answer = answers[name]
+    assert answer["status"] == "untimed", answer["message"]
+    assert answer["details"] == {"ranks": 3 if name.endswith("3") else 2}
+    assert [result["label"] for result in answer["results"]] == ["smoke_n64", "hidden.zeros"]
+
+
+def test_a_task_says_for_how_many_ranks_it_is(answers: dict[str, dict[str, Any]]) -> None:
+    assert answers["HONEST 4"]["task_fault"] == "task shifting is for 2 or 3 ranks, not for 4"
+
+
+def test_a_task_for_several_ranks_is_proved_like_any_other(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["HONEST prove"]
+    assert answer["status"] == "untimed", answer["message"]
+    checks = {check["gate"] for result in answer["results"] for check in result["checks"]}
+    assert {"deterministic", "draws", "zeros", "ones", "exact"} <= checks
+
+
+@pytest.mark.parametrize("name", ["SILENT", "FLAG_FIRST", "NEVER_WAITS"])
+def test_data_that_did_not_come_are_missed(answers: dict[str, dict[str, Any]], name: str) -> None:
+    answer = answers[name]
+    assert answer["status"] == "incorrect", answer["message"]
+    assert failed(answer) == ["y finite"]
+    assert ": rank " in answer["message"]
+
+
+def test_a_call_that_overtakes_the_one_before_is_found(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["UNGUARDED"]
+    assert answer["status"] == "incorrect", answer["message"]
+    assert "calls without a pause between them: rank " in answer["message"]
+
+
+def test_a_rank_that_waits_for_ever_is_named_and_ended(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["RANK_0_SENDS_NOTHING"]
+    assert answer["status"] == "timed_out"
+    assert answer["message"].startswith("rank 1 did not finish run() on smoke_n64 within 2 s of rank 0")
+
+
+def test_a_rank_that_ends_ends_the_job(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["RANK_1_ENDS"]
+    assert answer["status"] == "ended_early"
+    assert answer["message"] == "rank 1: the candidate's process ended with exit status 3 before run() answered"
+
+
+def test_a_workspace_is_as_large_as_it_is(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["OVERRUN"]
+    assert failed(answer)[0] == "* workspace"
+    assert "behind the workspace of rank 0" in answer["message"]
+
+
+def test_nobody_is_left_over(answers: dict[str, dict[str, Any]]) -> None:
+    assert {name: answer["left"] for name, answer in answers.items() if answer["left"]} == {}
+
+
+@pytest.mark.parametrize("name", ["timed HONEST", "timed BY_GATHERING"])
+def test_a_call_of_all_ranks_is_timed(answers: dict[str, dict[str, Any]], name: str) -> None:
+    (result,) = answers[name]["results"]
+    assert result["status"] == "passed", result["message"]
+    measured = result["measurement"]
+    assert measured["calls"] > 1
+    assert 0 < measured["mean_ms"] <= measured["outside_ms"] * 1.3
+    assert measured["audit_ms"] > 0
+    assert measured["link_bytes"] is None  # a processor has no links
