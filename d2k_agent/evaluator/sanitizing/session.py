@@ -96,10 +96,8 @@ def report_of(
     _require_start(progress)
     if first:
         counted = totals.errors if totals else sum(error.printed for error in first)
-        notes = [] if totals else ["the tool did not come to its end: there may be more"]
-        return SanitizerReport(
-            check, tool, tuple(labels), counted, totals.warnings if totals else 0, first, tuple(notes)
-        )
+        cut = () if totals else ("the tool did not come to its end: there may be more",)
+        return SanitizerReport(check, tool, tuple(labels), counted, totals.warnings if totals else 0, first, cut)
     if progress.kind == target.RAISED:
         raise raised(progress.payload, progress.stage or "the candidate")
     if finished.timed_out:
