@@ -21,6 +21,7 @@ COMMANDS = [
     "inspect",
     "profile",
     "sanitize",
+    "model-latency",
     "score",
     "export",
     "tasks list",
