@@ -83,6 +83,8 @@ GPU_PYTHON ?= python3
 # WRITE=1 stores the latencies as hidden/baselines.json of each task.
 TASKS ?= muon
 WRITE ?=
+# RANKS=4 measures a task for several ranks on so many, which is not stored.
+RANKS ?=
 gpu-here:
 	@$(GPU_PYTHON) -c 'import sys, torch, triton; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { \
 		echo "$(GPU_PYTHON) sees no NVIDIA GPU, or has no torch and triton." \
@@ -99,7 +101,7 @@ gpu-cheats: gpu-here ## judge, without the static rules, the files of tests/chea
 gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build
 	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl$(if $(WRITE), \
-		--write) || exit 1; done
+		--write)$(if $(RANKS), --ranks $(RANKS)) || exit 1; done
 
 # Files of benchmarks/gpu that take tasks, --json FILE and --full. FULL=1 spreads more over several calls.
 GPU_PROFILE := profiles

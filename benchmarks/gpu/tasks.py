@@ -2,12 +2,16 @@
 
     python benchmarks/gpu/tasks.py muon [--repeats 10] [--json FILE] [--write]
     python benchmarks/gpu/tasks.py muon --only-spread short,long --repeats 20
+    python benchmarks/gpu/tasks.py ep_dispatch_fp8 --ranks 4
 
 One evaluator, one session, the shipped timing policies. First the three sources on every registered workload, with all
 clocks; the expert is measured A B B A with the baseline. Then the spread: the same source in fresh candidate processes,
 as a user's submissions would be, for a call of a few microseconds (short), one of a few milliseconds (long) and the
 task's first workload (first). `overhead` is what a submission takes beyond compiling, tuning and timed calls, with the
 evaluator warm.
+
+A task for several ranks has one on each GPU, and the bytes that each sends over its links in a call stand beside those
+that have to cross. Where there are fewer GPUs, ranks share them, and nothing is stored.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller. Each result is appended to FILE as it is measured,
 and what FILE holds already is not measured again. --write stores the latencies as hidden/baselines.json of the task.
@@ -18,6 +22,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import runpy
 import secrets
 import statistics
 import sys
@@ -58,7 +63,13 @@ class Session:
 
     def judge(self, name: str, job: EvaluatorJob) -> dict[str, Any]:
         """The verdict on a job as data, with `session`; from the file where it is known. Exits where it is no pass."""
-        texts = [job.task.digest, job.candidate, job.baseline or "", job.kind.value]
+        texts = [
+            job.task.digest,
+            job.candidate,
+            job.baseline or "",
+            job.kind.value,
+            *([str(job.ranks)] * bool(job.ranks)),
+        ]
         key = f"{name} {source_sha256(chr(0).join(texts))}"
         if key not in self._known:
             self._say(f"== {name}")
@@ -101,14 +112,18 @@ def sources_of(task: Task) -> dict[str, str]:
     }
 
 
-def latencies(session: Session, task: Task) -> dict[str, dict[str, Any]]:
+def latencies(session: Session, task: Task, ranks: int | None = None) -> dict[str, dict[str, Any]]:
     """The verdict on each of the three sources."""
+
+    def asked(source: str, **options: Any) -> EvaluatorJob:
+        return job(bundle, source, baseline, ranks=ranks, **options)
+
     sources, bundle = sources_of(task), task.bundle()
     baseline = sources["baseline"]
     return {
-        "reference": session.judge("reference", job(bundle, sources["reference"], baseline, beat=NEVER, trusted=True)),
-        "baseline": session.judge("baseline", job(bundle, baseline, baseline, beat=NEVER, kind=JobKind.CONFIRM)),
-        "expert": session.judge("expert", job(bundle, sources["expert"], baseline, kind=JobKind.CONFIRM)),
+        "reference": session.judge("reference", asked(sources["reference"], beat=NEVER, trusted=True)),
+        "baseline": session.judge("baseline", asked(baseline, beat=NEVER, kind=JobKind.CONFIRM)),
+        "expert": session.judge("expert", asked(sources["expert"], kind=JobKind.CONFIRM)),
     }
 
 
@@ -178,6 +193,30 @@ def clocks_table(verdicts: dict[str, dict[str, Any]]) -> str:
     return table(heads, rows, heads[2:])
 
 
+def link_table(task: Task, verdicts: dict[str, dict[str, Any]]) -> str:
+    """A line a source and workload of a task for several ranks: MB a call over each one's links, and what must."""
+    ranks = verdicts["expert"]["environment"]["details"]["ranks"]
+    required = runpy.run_path(str(task.folder / "hidden" / "check.py"))["link_bytes"]
+    compulsory = {workload.label: required({**workload.params, "ranks": ranks}) for workload in task.workloads}
+    heads = ("source", "workload", "compulsory MB", *(f"rank {rank}" for rank in range(ranks)))
+    rows = []
+    for name, verdict in verdicts.items():
+        for result in registered(verdict):
+            sent = result["measurement"]["link_bytes"] or [None] * ranks
+            counts = [None if count is None else count / 1e6 for count in (compulsory[result["label"]], *sent)]
+            rows.append((name, result["label"], *map(_number, counts)))
+    return table(heads, rows, heads[2:])
+
+
+def unstorable(verdicts: dict[str, dict[str, Any]], ranks: int | None) -> str:
+    """Why latencies of several ranks do not stand for the task; empty where they do, or it is for one."""
+    details = verdicts["expert"]["environment"]["details"]
+    if ranks is not None:
+        return "the task's own number of ranks is the one that is stored: leave --ranks out"
+    shared = len(set(details.get("gpus", []))) < details.get("ranks", 1) > 1
+    return "ranks shared a GPU, so that nothing crossed a link: use a machine with a GPU for each" if shared else ""
+
+
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
@@ -244,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only-spread", nargs="?", const=",".join(SPREADS), help=f"leave the three sources out ({', '.join(SPREADS)})"
     )
+    parser.add_argument("--ranks", type=int, help="for a task that is for several ranks: how many (its usual number)")
     parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
@@ -254,9 +294,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     session = Session(options.json)
     try:
         if not options.only_spread:
-            verdicts = latencies(session, task)
+            verdicts = latencies(session, task, options.ranks)
             print("\n".join(latency_lines(verdicts)), flush=True)
+            if "ranks" in verdicts["expert"]["environment"]["details"]:
+                print(link_table(task, verdicts), flush=True)
             if options.write:
+                if told := unstorable(verdicts, options.ranks):
+                    sys.exit(f"baselines.json is not written: {told}")
                 text = json.dumps(baselines(verdicts), indent=2) + "\n"
                 (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
         if options.repeats:

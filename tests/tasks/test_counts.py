@@ -13,8 +13,12 @@ from d2k_agent.catalog import Task, find_task, list_tasks, speed_of_light
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
 
+from d2k_agent.evaluator.ranks.choosing import load_task  # noqa: E402 - torch may be missing
+from d2k_agent.evaluator.ranks.task import parts, per_rank  # noqa: E402
+
 TASKS = [task for task in list_tasks() if speed_of_light(task) is not None]
-COUNTED = {"muon", "moe_grouped_topk", "fused_linear_ce"}
+RANKED = [task for task in TASKS if "ranks" in json.loads((task.folder / "config.json").read_text())]
+COUNTED = {"muon", "moe_grouped_topk", "fused_linear_ce", "ep_dispatch_fp8"}
 
 
 def counts(task: Task, workload: dict[str, Any]) -> Any:
@@ -54,7 +58,28 @@ def test_moe_grouped_topk_by_hand() -> None:
     assert found.reference.flops == found.best.flops == 0
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.slug)
+def test_ep_dispatch_fp8_by_hand() -> None:
+    found = counts(find_task("ep_dispatch_fp8"), {"tokens": 32, "hidden": 256, "experts": 8, "topk": 3})
+    # 192 choices on two ranks and four experts a rank: 700 rows, rounded up to 768; a row is 256 bytes and two scales.
+    beside = 4 * 768 + 4 * 192 + 4 * 5 + 4 * 4
+    assert found.reference.memory_bytes == 2 * 32 * 256 + 4 * 96 + 768 * 264 + beside
+    # Of 96 choices two are dropped; half of those of both ranks come here.
+    assert found.best.memory_bytes == 2 * 32 * 256 + 4 * 96 + 94 * 264 + beside
+    assert found.reference.flops == found.best.flops == 0
+
+
+@pytest.mark.parametrize("task", RANKED, ids=lambda task: task.slug)
+def test_the_reference_does_what_is_counted_on_each_rank(task: Task) -> None:
+    loaded = load_task(task.bundle(), None)
+    for workload in loaded.smoke:
+        arguments = loaded.arguments(workload, "5e" * 32)
+        outputs = parts(loaded.expected(arguments).outputs, loaded.ranks)
+        for given, returned in zip(per_rank(arguments, loaded.ranks)[1], outputs, strict=True):
+            tensors = [value for value in (*given, *returned) if isinstance(value, torch.Tensor)]
+            assert counts(task, workload).reference.memory_bytes == sum(tensor.nbytes for tensor in tensors)
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task not in RANKED], ids=lambda task: task.slug)
 def test_the_reference_does_what_is_counted(task: Task) -> None:
     hidden = json.loads((task.folder / "hidden" / "workloads.json").read_text())
     changed = [item["argument"] for item in hidden["mutated_inputs"]]

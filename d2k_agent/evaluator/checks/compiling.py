@@ -97,7 +97,7 @@ def arguments_of(generator: str, workload: dict[str, Any]) -> Callable[[str], li
         module = types.ModuleType("get_inputs")
         try:
             exec(compile(generator, "get_inputs.py", "exec"), module.__dict__)
-            arguments = list(module.get_inputs({**workload, "rank": 0, "seed": 0, "device": device}))
+            arguments = list(module.get_inputs({**workload, "seed": 0, "device": device}))
             if "ranks" in workload:
                 arguments.append(pretended_comm(int(workload["ranks"]), int(module.workspace_bytes(workload)), device))
         except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -116,8 +117,9 @@ class RankGroup(CandidateProcess):
             member.order(request, own)
 
     def has_answered(self) -> bool:
-        """True once any rank has something to say: an answer, or its end."""
-        return any(member.has_answered() for member in self._members)
+        """True once all ranks have something to say, or one that it failed: the others may wait for it for ever."""
+        told = [_kind_of_next(member.channel) for member in self._members if member.has_answered()]
+        return len(told) == len(self._members) or bool({b"", b"E"} & set(told))
 
     def answer(self, expected: bytes, limit_s: float, doing: str) -> bytes:
         """What all ranks answered, as one payload.
@@ -154,6 +156,14 @@ class RankGroup(CandidateProcess):
             told = f"{silent} did not finish {doing} within {limit_s:.0f} s"
         message = f"{told}: waiting for what no rank sends, or far too slow; everything they started was ended"
         return CandidateFault(VerdictStatus.TIMED_OUT, message)
+
+
+def _kind_of_next(channel: socket.socket) -> bytes:
+    """The kind of the frame that waits in a channel; empty where the process has ended."""
+    try:
+        return channel.recv(1, socket.MSG_PEEK)
+    except ConnectionResetError:
+        return b""
 
 
 def _ranks(numbers: Sequence[int]) -> str:

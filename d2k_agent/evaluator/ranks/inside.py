@@ -88,9 +88,12 @@ def open_comm(shared: dict[str, Any], device: Inside, descriptors: Iterator[int]
 
 
 def pretended_comm(world: int, workspace_bytes: int, device: str) -> Comm:
-    """The comm of the first rank with nothing behind it, for a compiler on a device that need not be there."""
+    """The comm of the last rank with nothing behind it, for a compiler on a device that need not be there.
+
+    Of two ranks it is the one whose number Triton makes a constant: what compiles for it compiles for the first.
+    """
     return Comm(
-        rank=0,
+        rank=world - 1,
         world=world,
         ws=torch.empty(workspace_bytes, dtype=torch.uint8, device=device),
         ws_ptrs=torch.empty(world, dtype=torch.int64, device=device),

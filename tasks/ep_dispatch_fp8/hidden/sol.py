@@ -1,0 +1,42 @@
+"""Counts of one call on one of two ranks, by workload: nothing here is measured, and no agent sees what the best known
+algorithm needs.
+
+There is no matrix product. Bytes are those that pass the rank's own memory; what crosses a link is counted in check.py
+(link_bytes), and on two GPUs takes nearly as long: which of the two is the bound depends on the machine.
+"""
+
+RANKS = 2
+
+
+def reference_flops(workload):
+    """No matrix product."""
+    return {}
+
+
+def reference_bytes(workload):
+    """bf16 tokens and int32 ids read, all outputs written, padding included."""
+    tokens, hidden, topk = workload["tokens"], workload["hidden"], workload["topk"]
+    local = workload["experts"] // RANKS
+    rows = -(-(RANKS * tokens * topk + local * 127) // 128) * 128
+    written = rows * (_row(hidden) + 4) + 4 * RANKS * tokens * topk + 8 * local + 4
+    return 2 * tokens * hidden + 4 * tokens * topk + written
+
+
+def best_flops(workload):
+    """No matrix product."""
+    return {}
+
+
+def best_bytes(workload):
+    """Tokens and ids read; a quantised row for each token that came written once, and a row for each choice; numbers of
+    origin for all rows, slots for all choices."""
+    tokens, hidden, topk = workload["tokens"], workload["hidden"], workload["topk"]
+    local = workload["experts"] // RANKS
+    rows = -(-(RANKS * tokens * topk + local * 127) // 128) * 128
+    kept = tokens * topk - len(range(15, tokens, 16))
+    beside = 4 * rows + 4 * RANKS * tokens * topk + 8 * local + 4
+    return 2 * tokens * hidden + 4 * tokens * topk + kept * _row(hidden) + beside
+
+
+def _row(hidden):
+    return hidden + 4 * (hidden // 128)

@@ -1,0 +1,2 @@
+def run(x, topk_ids, num_experts, comm):
+    raise NotImplementedError
