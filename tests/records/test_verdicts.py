@@ -92,7 +92,7 @@ def test_what_was_measured_holds_it_all() -> None:
 
 
 def test_every_field_of_a_verdict_has_its_place() -> None:
-    placed = set(VerdictRecord.model_fields) | set(Times.model_fields) | {"seconds", "modelled"}
+    placed = set(VerdictRecord.model_fields) | set(Times.model_fields) | {"seconds", "modelled", "sanitizer"}
 
     assert {field.name for field in dataclasses.fields(Verdict)} == placed
     assert {field.name for field in dataclasses.fields(WorkloadResult)} == (
