@@ -72,7 +72,7 @@ def test_two_ranks_on_one_gpu_exchange_data(one_gpu: ProcessLauncher) -> None:
     assert len(set(verdict.environment.details["gpus"])) == 1
 
 
-@pytest.mark.parametrize("name", ["SILENT", "NEVER_WAITS"])
+@pytest.mark.parametrize("name", ["SILENT", "FLAG_FIRST", "NEVER_WAITS", "UNGUARDED"])
 def test_data_that_did_not_come_are_missed(one_gpu: ProcessLauncher, name: str) -> None:
     verdict = judged(one_gpu, shifting.task(), getattr(shifting, name), *SMALL)
     assert verdict.status is VerdictStatus.INCORRECT, verdict.message
@@ -128,6 +128,6 @@ def test_work_without_traffic_is_a_violation(two_gpus: ProcessLauncher) -> None:
     alike = bundle.public["get_inputs.py"].replace('torch.manual_seed(config["seed"])', "torch.manual_seed(1)")
     alike = alike.replace("torch.randn(config", "0.0 * torch.randn(config")
     knowing = TaskBundle("shifting", {**bundle.public, "get_inputs.py": alike}, bundle.hidden)
-    guessed = shifting.KERNELS + "def run(x, comm):\n    y = torch.zeros_like(x)\n    linger(comm)\n    return y\n"
+    guessed = shifting.KERNELS + "def run(x, comm):\n    take(x, comm)\n    return torch.zeros_like(x)\n"
     verdict = judged(two_gpus, knowing, guessed, "large")
     assert [violation.check for violation in verdict.violations] == ["runtime.links"], verdict.message

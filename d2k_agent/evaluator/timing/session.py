@@ -347,6 +347,7 @@ def together(one: Measurement, other: Measurement) -> Measurement:
     def known(first: float | None, second: float | None) -> float | None:
         return first if second is None else second if first is None else (first + second) / 2
 
+    sent = [item.link_bytes for item in (one, other) if item.link_bytes is not None]
     return Measurement(
         mean_ms=mean(one.mean_ms, other.mean_ms),
         calls=one.calls + other.calls,
@@ -359,6 +360,7 @@ def together(one: Measurement, other: Measurement) -> Measurement:
         sets=one.sets,
         sm_mhz=known(one.sm_mhz, other.sm_mhz),
         power_w=known(one.power_w, other.power_w),
+        link_bytes=tuple(sum(counts) / len(sent) for counts in zip(*sent, strict=True)) if sent else None,
     )
 
 

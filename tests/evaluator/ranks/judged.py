@@ -2,10 +2,12 @@
 
 A program of its own, since it forks zygotes. Asked on stdin: {"judged": [[name, changes of the job], ...],
 "timed": [name, ...]}, names being those of shifting.py. Each line also says which processes were left over.
+"expert" judges the expert of the task that ships on a small workload.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -53,9 +55,26 @@ def main() -> None:
         except TaskFault as fault:
             answer = {"task_fault": str(fault)}
         print(json.dumps({"name": name, "left": left({interpreting.pid}), **answer}), flush=True)
+    if asked["expert"]:
+        job = EvaluatorJob(JobKind.EVALUATE, *dispatch(), "5e" * 32, "b200", device="cpu", workloads=("tiny",))
+        verdict = judge(bench, job)
+        told = {"status": verdict.status, "message": verdict.message, "results": to_data(verdict.workloads)}
+        print(json.dumps({"name": "expert", "left": left({interpreting.pid}), **told}), flush=True)
     for name in asked["timed"]:
         answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING")
         print(json.dumps({"name": f"timed {name}", "left": left({interpreting.pid}), **answer}), flush=True)
+
+
+def dispatch() -> tuple[Any, str]:
+    """The task ep_dispatch_fp8 with a workload of a few tokens and nothing else, and its expert."""
+    from d2k_agent.catalog import find_task, guidance_dir
+
+    bundle = find_task("ep_dispatch_fp8").bundle()
+    tiny = {"label": "tiny", "tokens": 5, "hidden": 128, "experts": 4, "topk": 2}
+    hidden = {**json.loads(bundle.hidden["workloads.json"]), "smoke": [tiny], "variations": [], "repeat_calls": 1}
+    files = {**bundle.hidden, "workloads.json": json.dumps(hidden)}
+    source = Path(guidance_dir(), "ep_dispatch_fp8", "expert.py").read_text(encoding="utf-8")
+    return dataclasses.replace(bundle, hidden=files), source
 
 
 def timed(interpreting: Any, source: str, trusted: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from d2k_agent.contract import TaskBundle  # noqa: E402 - torch may be missing
+from d2k_agent.contract import Measurement, TaskBundle  # noqa: E402 - torch may be missing
 from d2k_agent.evaluator.devices import CpuDevice  # noqa: E402
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault  # noqa: E402
 from d2k_agent.evaluator.layout import AnswerHeader, TensorHeader, pack_answer, unpack_answer  # noqa: E402
@@ -22,6 +22,7 @@ from d2k_agent.evaluator.ranks.merging import merged  # noqa: E402
 from d2k_agent.evaluator.ranks.timer import too_little  # noqa: E402
 from d2k_agent.evaluator.task import derive  # noqa: E402
 from d2k_agent.evaluator.timing.page import BEGUN, BYTES, LAST, STOP, Page  # noqa: E402
+from d2k_agent.evaluator.timing.session import together as of_two_rounds  # noqa: E402
 from d2k_agent.evaluator.timing.timed import CLAIM  # noqa: E402
 from tests.evaluator.ranks import shifting  # noqa: E402
 
@@ -183,6 +184,13 @@ def test_steps_for_a_single_process_are_left_out_and_it_is_said() -> None:
     steps = [("correctness", len), ("profile", len)]
     assert [name for name, _ in possible(load_task(shifting.task(), None), steps, notes)] == ["correctness"]
     assert notes == ["no profile: not of a task for several ranks"]
+
+
+def test_two_measurements_keep_the_bytes_over_links() -> None:
+    one = Measurement(1.0, 10, 2, 1.0, "events_batch", link_bytes=(100.0, 200.0))
+    assert of_two_rounds(one, dataclasses.replace(one, link_bytes=(300.0, 200.0))).link_bytes == (200.0, 200.0)
+    assert of_two_rounds(one, dataclasses.replace(one, link_bytes=None)).link_bytes == (100.0, 200.0)
+    assert of_two_rounds(*[dataclasses.replace(one, link_bytes=None)] * 2).link_bytes is None
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("NEVER_WAITS", {"static_rules": False}),
     ("READS_LATE", {"static_rules": False}),
     ("UNGUARDED", {"static_rules": False}),
-    ("RANK_0_SENDS_NOTHING", {"call_s": 2.0, "static_rules": False}),
+    ("RANK_0_SENDS_NOTHING", {"call_s": 1.0, "static_rules": False}),
     ("RANK_1_ENDS", {"static_rules": False}),
     ("OVERRUN", {"static_rules": False}),
 ]
@@ -32,7 +32,7 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
 @pytest.fixture(scope="module")
 def answers() -> dict[str, dict[str, Any]]:
     """What each came to, by name, with the changes of its job where two have one name."""
-    asked = {"judged": JUDGED, "timed": ["HONEST", "BY_GATHERING"]}
+    asked: dict[str, Any] = {"judged": JUDGED, "expert": True, "timed": ["HONEST", "BY_GATHERING"]}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.ranks.judged"],
         input=json.dumps(asked),
@@ -44,7 +44,9 @@ def answers() -> dict[str, dict[str, Any]]:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    names = [_named(name, changes) for name, changes in JUDGED] + [f"timed {name}" for name in asked["timed"]]
+    names = (
+        [_named(name, changes) for name, changes in JUDGED] + ["expert"] + [f"timed {name}" for name in asked["timed"]]
+    )
     return dict(zip(names, found, strict=True))
 
 
@@ -63,6 +65,12 @@ def test_an_honest_source_is_right_on_all_ranks(answers: dict[str, dict[str, Any
     assert answer["status"] == "untimed", answer["message"]
     assert answer["details"] == {"ranks": 3 if name.endswith("3") else 2}
     assert [result["label"] for result in answer["results"]] == ["smoke_n64", "hidden.zeros"]
+
+
+def test_the_expert_of_the_task_that_ships_is_right(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["expert"]
+    assert answer["status"] == "untimed", answer["message"]
+    assert {check["output"] for result in answer["results"] for check in result["checks"]} >= {"cnt", "slot", "recv_q"}
 
 
 def test_a_task_says_for_how_many_ranks_it_is(answers: dict[str, dict[str, Any]]) -> None:
@@ -93,7 +101,7 @@ def test_a_call_that_overtakes_the_one_before_is_found(answers: dict[str, dict[s
 def test_a_rank_that_waits_for_ever_is_named_and_ended(answers: dict[str, dict[str, Any]]) -> None:
     answer = answers["RANK_0_SENDS_NOTHING"]
     assert answer["status"] == "timed_out"
-    assert answer["message"].startswith("rank 1 did not finish run() on smoke_n64 within 2 s of rank 0")
+    assert answer["message"].startswith("rank 1 did not finish run() on smoke_n64 within 1 s of rank 0")
 
 
 def test_a_rank_that_ends_ends_the_job(answers: dict[str, dict[str, Any]]) -> None:
