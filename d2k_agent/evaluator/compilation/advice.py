@@ -151,13 +151,13 @@ def _narrow(reading: Reading, access: Access, verb: str) -> Problem | None:
     wide_bytes = reading.kernel.num_warps * WARP_SIZE * WIDE_BYTES
     if not any(elements * size >= wide_bytes for elements, size in access.tiles):
         return None
-    narrow = {size: count for size, count in access.by_bytes.items() if size <= NARROW_BYTES}
+    counts = dict(access.by_bytes)
     # A row's one value can be needed by every thread: a small tile's elements may each be an access of their own.
     for elements, size in access.tiles:
-        if elements * size < wide_bytes and size in narrow:
-            narrow[size] = max(0, narrow[size] - elements)
-    moved = sum(size * count for size, count in access.by_bytes.items())
-    if 2 * sum(size * count for size, count in narrow.items()) <= moved:
+        if elements * size < wide_bytes and size in counts:
+            counts[size] = max(0, counts[size] - elements)
+    narrow = {size: count for size, count in counts.items() if size <= NARROW_BYTES}
+    if 2 * sum(map(math.prod, narrow.items())) <= sum(map(math.prod, counts.items())):
         return None
     size = max(narrow, key=lambda key: key * narrow[key])
     return 1 / size, (
