@@ -55,7 +55,8 @@ def _provisional(correct: Sequence[Submission]) -> Selection:
     modelled = [choice_of(item) for item in correct]
     targets = {item.modelled.target for item in correct if item.modelled is not None}
     if len(targets) == 1 and all(choice.modelled_ms is not None for choice in modelled):
-        best = min(modelled, key=lambda choice: (choice.modelled_ms or 0.0, choice.turn))
+        # What differs beyond three digits the model cannot tell apart: then the last, as without one.
+        best = min(modelled, key=lambda choice: (float(f"{choice.modelled_ms:.3g}"), -choice.turn))
         among = counted(len(correct), "correct candidate")
         why = f"nothing was measured; modelled for {min(targets)}, the provisional one is the fastest of {among}"
         return Selection(None, best, why)

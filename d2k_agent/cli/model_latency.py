@@ -42,8 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
     from d2k_agent.cli.progress import open_progress
-    from d2k_agent.reports.modelled_text import modelled_data, modelled_text
-    from d2k_agent.reports.verdict_text import answer_text
+    from d2k_agent.reports.modelled_text import modelled_answer, modelled_data
 
     with open_progress(quiet=False, json=True) as progress:
         verdict = model_file(
@@ -56,10 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.json:
         print_json(modelled_data(verdict))
-    elif verdict.modelled is None:
-        from d2k_agent.contract import JobKind
-
-        print_text(answer_text(JobKind.MODEL, verdict))
     else:
-        print_text(modelled_text(verdict.modelled))
+        print_text(modelled_answer(verdict))
     return 0 if verdict.modelled is not None and verdict.modelled.geomean_ms is not None else 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from d2k_agent.contract import Verdict
+from d2k_agent.contract import JobKind, Verdict
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
 from d2k_agent.contract.wire import to_data
 from d2k_agent.contract.wording import counted
 from d2k_agent.reports.tables import NOT_READ, milliseconds, number, table
+from d2k_agent.reports.verdict_text import answer_text
 
 HEADER = ("launch", "times", "grid", "sampled", "modelled each", "bound", "Tflop", "GB moved", "GB once", "spread")
 RIGHT = ("times", "sampled", "modelled each", "Tflop", "GB moved", "GB once", "spread")
@@ -25,6 +26,15 @@ def modelled_text(modelled: ModelledLatency) -> str:
     return "\n".join(lines)
 
 
+def modelled_answer(verdict: Verdict) -> str:
+    """What the command prints: the modelled latency, else what the candidate failed at, or why there is no model."""
+    if verdict.modelled is not None:
+        return modelled_text(verdict.modelled)
+    if not verdict.status.acceptable:
+        return answer_text(JobKind.MODEL, verdict)
+    return "\n".join(["Not modelled, and nothing was measured", *(f"note: {note}" for note in verdict.notes)])
+
+
 def modelled_data(verdict: Verdict) -> dict[str, Any]:
     """The answer of the command as one JSON object; `modelled` is null where the candidate failed before it."""
     modelled = verdict.modelled
@@ -32,6 +42,7 @@ def modelled_data(verdict: Verdict) -> dict[str, Any]:
         "candidate_sha256": verdict.candidate_sha256,
         "status": verdict.status.value,
         "message": verdict.message,
+        "notes": list(verdict.notes),
         "modelled_geomean_ms": None if modelled is None else modelled.geomean_ms,
         "modelled": None if modelled is None else to_data(modelled),
     }

@@ -82,6 +82,12 @@ def test_where_nothing_was_measured_the_lowest_modelled_latency_ranks() -> None:
     assert "nothing was measured; modelled for h200" in made.why and "of 3 correct candidates" in made.why
 
 
+def test_of_what_the_model_cannot_tell_apart_the_last_is_named() -> None:
+    made = select([modelled(1, 4.0), modelled(3, 4.001), modelled(4, 5.0)], WORKLOADS, 350)
+
+    assert made.provisional is not None and made.provisional.turn == 3
+
+
 @pytest.mark.parametrize("other", [untimed(2), modelled(2, 1.0, None), modelled(2, 1.0, target="b200")])
 def test_a_model_ranks_all_correct_candidates_or_none(other: Submission) -> None:
     made = select([modelled(1, 4.0), other, modelled(5, 8.0)], WORKLOADS, 350)

@@ -84,6 +84,7 @@ def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
             f"device memory: {memory.value / 1e3:.3g} TB/s ({memory.provenance.basis}); {_REPEATS}",
             f"L2 cache: {CACHE_BYTES_PER_CLOCK * clocks * count / 1e9:.3g} TB/s (inferred from a product on an H200)",
             f"launch: at least {launch_us:.3g} us ({launch.provenance.basis if launch else 'assumed'})",
+            "not in it: latencies, registers, spills, bank conflicts, power; of kernels of microseconds it says little",
         ),
     )
 
