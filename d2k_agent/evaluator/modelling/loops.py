@@ -47,21 +47,28 @@ class _State:
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._skipped = 0
+        """Trips between the one at work and the one that was followed before it."""
+        self._left_out = False
+        """Whether the loop that ended last left trips out."""
 
     def trips(self, loop: Iterable[Any]) -> Iterator[Any]:
         """The trips to follow; whatever is counted in one counts as often as the trip stands for others."""
         if not isinstance(loop, range):
+            self._skipped = 0
             yield from loop
+            self._left_out = False
             return
-        followed = -1
-        for trip, weight in choose_trips(len(loop), self._meter.generator):
+        followed, outside = -1, self._meter.weight
+        chosen = choose_trips(len(loop), self._meter.generator)
+        for trip, weight in chosen:
             self._skipped = trip - followed - 1
             followed = trip
-            self._meter.weight *= weight
+            self._meter.weight = outside * weight
             try:
                 yield loop[trip]
             finally:
-                self._meter.weight /= weight
+                self._meter.weight = outside
+        self._left_out = len(chosen) < len(loop)
 
     def jump(self, value: Any, step: Callable[[], Any]) -> Any:
         """The variable as the skipped trips would have left it."""
@@ -75,10 +82,10 @@ class _State:
         with self._meter.paused():
             yield from range(min(self._skipped, _MOST_REPEATS))
 
-    def stale(self, value: Any, trips: int | None = None) -> Any:
-        """The variable, not real from now on."""
+    def stale(self, value: Any) -> Any:
+        """A variable behind a loop: not real from now on, where that left trips out."""
         handle = getattr(value, "handle", None)
-        if isinstance(handle, interpreter.TensorHandle) and handle.data.size:
+        if self._left_out and isinstance(handle, interpreter.TensorHandle) and handle.data.size:
             fresh = interpreter.TensorHandle(handle.data, handle.dtype)
             fresh.__dict__.update(handle.__dict__)
             fresh.absent = handle.absent or STALE
@@ -108,13 +115,14 @@ class _Carried:
     def __init__(self, loop: ast.For) -> None:
         order = [name for statement in loop.body for name in _names(statement)]
         target = {name.id for name in ast.walk(loop.target) if isinstance(name, ast.Name)}
-        self.assigned = {name.id for name in order if _is_stored(name)} - target
+        assigned = {name.id for name in order if _is_stored(name)} - target
+        self.varying = assigned | target
         seen: set[str] = set()
         self.names: set[str] = set()
         for name in order:
             if _is_stored(name):
                 seen.add(name.id)
-            elif name.id in self.assigned and name.id not in seen:
+            elif name.id in assigned and name.id not in seen:
                 self.names.add(name.id)
         self.steers = bool(_closure(_steering(loop), _sources(loop)) & self.names)
 
@@ -216,7 +224,7 @@ def _advances(statement: ast.Assign) -> bool:
 
 
 def _varies(value: ast.expr, carried: _Carried, itself: str) -> bool:
-    return any(name.id in carried.assigned and name.id != itself for name in _names_in(value))
+    return any(name.id in carried.varying and name.id != itself for name in _names_in(value))
 
 
 def _load(name: str) -> ast.Name:

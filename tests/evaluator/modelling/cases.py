@@ -73,6 +73,24 @@ def run(x):
     return out
 """
 
+CARRIED = """
+@triton.jit
+def carried(x, out, SHORT: tl.constexpr):
+    count = 0
+    for i in range(0, SHORT):
+        count = count + i % 2
+    total = tl.zeros((256,), tl.float32)
+    for part in range(0, count):
+        total += tl.load(x + part * 256 + tl.arange(0, 256))
+    tl.store(out + tl.program_id(0), tl.sum(total))
+
+
+def run(x):
+    out = torch.empty((64,), dtype=torch.float32, device=x.device)
+    carried[(64,)](x, out, SHORT=TRIPS)
+    return out
+"""
+
 SCALED = """
 @triton.jit
 def scaled(x, out, count, BLOCK: tl.constexpr):
@@ -185,6 +203,8 @@ CASES: dict[str, tuple[str, str, float]] = {
     "odd": (HEAD + PRODUCT, ODD, 60.0),
     "persistent": (HEAD + PERSISTENT, SQUARES, 60.0),
     "flattened": (HEAD + FLATTENED, NUMBERS, 60.0),
+    "carried": (HEAD + CARRIED.replace("TRIPS", "8"), NUMBERS, 60.0),
+    "carried far": (HEAD + CARRIED.replace("TRIPS", "100"), NUMBERS, 60.0),
     "scaled": (HEAD + SCALED, NUMBERS, 60.0),
     "huge": (HEAD + SCALED, "[torch.randn(10_000_000_000, device=device)]", 60.0),
     "ragged": (HEAD + RAGGED.replace("GIVEN", "pass"), COUNTS, 60.0),

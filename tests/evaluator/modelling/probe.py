@@ -30,7 +30,7 @@ def arguments(expression: str) -> Callable[[str], list[Any]]:
 def answer(name: str, folder: Path, write: int) -> None:
     """The life of a fork: one model, its answer and its peak of memory."""
     source, expression, limit_s = CASES[name]
-    path = folder / f"{name}.py"
+    path = folder / f"{name.replace(chr(32), chr(95))}.py"
     path.write_text(source, encoding="utf-8")
     bound_memory()
     told = to_data(model_candidate(str(path), [("w", arguments(expression))], "h200", limit_s))

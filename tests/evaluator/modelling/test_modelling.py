@@ -74,6 +74,10 @@ def test_a_loop_whose_branches_rest_on_what_it_carries_is_followed_in_full(answe
     assert only(answers, "flattened").stored_bytes == 64 * 40 * 4
 
 
+def test_what_a_loop_carries_is_real_where_all_its_trips_were_followed(answers: Answers) -> None:
+    assert only(answers, "carried").loaded_bytes == 64 * 4 * 256 * 4
+
+
 def test_the_last_program_is_cut_by_its_mask(answers: Answers) -> None:
     launch = only(answers, "scaled")
     assert launch.loaded_bytes == launch.stored_bytes == 1_000_003 * 4
@@ -97,6 +101,7 @@ def test_where_a_tuner_chooses_the_model_does(answers: Answers) -> None:
     ("name", "why"),
     [
         ("computed", "the bound of a loop of the kernel depends on contents that are not there (a kernel before wrote"),
+        ("carried far", "the bound of a loop of the kernel depends on contents that are not there (only a sample of a"),
         ("queue", "a branch of the kernel depends on contents that are not there (what an atomic operation returns"),
         ("assembled", "it cannot be interpreted: inline_asm"),
         ("endless", "there was no time left of 1 s"),
