@@ -37,7 +37,7 @@ def commands(run: bool) -> list[str]:
 
 def to_run() -> list[ParameterSet]:
     """Those to run; the ones that run or compile kernels of the tasks that ship are proofs."""
-    kernels = re.compile(r"d2k-agent (?:tasks check|compile|evaluate|export|inspect|solve) ")
+    kernels = re.compile(r"d2k-agent (?:tasks check|compile|evaluate|export|inspect|model-latency|solve) ")
     return [
         pytest.param(line, marks=[pytest.mark.proof] if kernels.search(line) else []) for line in commands(run=True)
     ]
