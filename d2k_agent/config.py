@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from d2k_agent.contract.gpu import is_gpu
+from d2k_agent.contract.gpu import are_gpus
 from d2k_agent.errors import UsageError
 
 T = TypeVar("T")
@@ -345,7 +345,7 @@ def _address(value: str | None) -> None:
 
 
 def _gpu(value: str | None) -> None:
-    if value is not None and not is_gpu(value):
+    if value is not None and not are_gpus(value):
         raise UsageError(f"gpu {value!r} is no index and no UUID; give one that `nvidia-smi -L` shows, such as 0")
 
 

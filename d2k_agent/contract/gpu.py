@@ -28,27 +28,38 @@ def is_gpu(wish: str) -> bool:
     return _WISH.fullmatch(wish) is not None
 
 
-def gpu_variables(wish: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """What to set in `environ` so that CUDA shows the GPU `wish` alone (None: what it shows already).
+def are_gpus(wish: str) -> bool:
+    """True for one GPU and for several with commas between, for the ranks of a task; one may stand there twice."""
+    return all(map(is_gpu, wish.split(",")))
 
-    An index counts what `environ` leaves visible, and where it hides nothing, as `nvidia-smi -L` counts; a UUID passes
-    through. Raises ValueError with a sentence for an index beyond what is visible.
+
+def gpu_variables(wish: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """What to set in `environ` so that CUDA shows the GPUs of `wish` alone (None: what it shows already).
+
+    One that is named twice is shown once, since CUDA shows none otherwise: ranks share it. An index counts what
+    `environ` leaves visible, and where it hides nothing, as `nvidia-smi -L` counts; a UUID passes through. Raises
+    ValueError with a sentence for an index beyond what is visible.
     """
     # CUDA's own order puts the fastest first.
     order = {_ORDER: environ.get(_ORDER, SMI_ORDER)}
     if wish is None:
         return order if _VISIBLE in environ else {}
-    if not wish.isdecimal():
-        return {_VISIBLE: wish}
+    wishes = wish.split(",")
+    chosen = dict.fromkeys(_visible(item, environ) if item.isdecimal() else item for item in wishes)
+    return {_VISIBLE: ",".join(chosen), **(order if any(map(str.isdecimal, wishes)) else {})}
+
+
+def _visible(index: str, environ: Mapping[str, str]) -> str:
+    """How CUDA is told of the GPU with that index among the visible ones."""
     if _VISIBLE not in environ:
-        return {_VISIBLE: str(int(wish)), **order}
+        return str(int(index))
     shown = visible_gpus(environ[_VISIBLE])
-    if int(wish) >= len(shown):
+    if int(index) >= len(shown):
         raise ValueError(
-            f"gpu {wish} is not to be had: {_VISIBLE} is {environ[_VISIBLE]!r} there, which leaves {len(shown)} "
+            f"gpu {index} is not to be had: {_VISIBLE} is {environ[_VISIBLE]!r} there, which leaves {len(shown)} "
             "visible (counted from 0); choose one of those, or unset it"
         )
-    return {_VISIBLE: shown[int(wish)], **order}
+    return shown[int(index)]
 
 
 def all_hidden(environ: Mapping[str, str]) -> bool:

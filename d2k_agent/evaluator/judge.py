@@ -171,7 +171,7 @@ class _Case:
     def _reported(self, workloads: Sequence[dict[str, Any]]) -> CompileReport:
         """The compiler's view at these workloads, remembered."""
         labels = [workload["label"] for workload in workloads]
-        key = (self._task.digest, self._job.candidate_sha256, f"{self._target} {labels}")
+        key = (self._task.digest, self._job.candidate_sha256, f"{self._target} {labels} {self._task.ranks}")
         if key not in self._bench.reports:
             report = self._compiled(list(workloads))
             if report.error_kind == "time":  # a busy minute of the machine must not condemn a source for good
@@ -282,7 +282,7 @@ class _Case:
 
     @property
     def _late_key(self) -> tuple[str, str, str]:
-        return self._task.digest, self._job.candidate_sha256, self._device.name
+        return self._task.digest, self._job.candidate_sha256, f"{self._device.name} {self._task.ranks}"
 
     def _late_series(self) -> Verdict | None:
         before = len(self._found.results)

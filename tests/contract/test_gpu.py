@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from d2k_agent.config import TARGETS
-from d2k_agent.contract.gpu import gpu_variables, is_gpu, is_target
+from d2k_agent.contract.gpu import are_gpus, gpu_variables, is_gpu, is_target
 from d2k_agent.evaluator.compilation.targets import find_target
 
 VISIBLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -22,6 +22,13 @@ def test_nothing_else_does(wish: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("wish", "several"), [("0", True), ("0,1", True), ("0,GPU-ab", True), ("0,", False), ("0,x", False)]
+)
+def test_several_gpus_are_named_with_commas_between(wish: str, several: bool) -> None:
+    assert are_gpus(wish) is several
+
+
+@pytest.mark.parametrize(
     ("wish", "environ", "wanted"),
     [
         ("1", {}, {VISIBLE: "1", ORDER: "PCI_BUS_ID"}),
@@ -33,6 +40,10 @@ def test_nothing_else_does(wish: str) -> None:
         (None, {VISIBLE: "4,6", ORDER: "FASTEST_FIRST"}, {ORDER: "FASTEST_FIRST"}),
         (None, {}, {}),
         ("GPU-ab", {VISIBLE: "4"}, {VISIBLE: "GPU-ab"}),
+        ("1,0", {}, {VISIBLE: "1,0", ORDER: "PCI_BUS_ID"}),
+        ("0,1", {VISIBLE: "4,6"}, {VISIBLE: "4,6", ORDER: "PCI_BUS_ID"}),
+        ("0,0", {VISIBLE: "4,6"}, {VISIBLE: "4", ORDER: "PCI_BUS_ID"}),
+        ("GPU-ab,GPU-cd", {}, {VISIBLE: "GPU-ab,GPU-cd"}),
     ],
 )
 def test_an_index_counts_what_is_visible_and_a_uuid_passes_through(
