@@ -249,9 +249,10 @@ def price_of(around: Surroundings, settings: Settings, config: RunConfig) -> Pri
 def price_file(around: Surroundings, settings: Settings) -> PriceFile | None:
     """The price file that the command names, None where it names none. Raises UsageError for one that is wrong."""
     from d2k_agent.models import PriceFile
+    from d2k_agent.models.faults import Mask
 
     named = settings.price_file
-    return None if named is None else PriceFile(around.folder / named, named)
+    return None if named is None else PriceFile(around.folder / named, named, Mask(around.provider_keys()))
 
 
 def note_on_price(config: RunConfig, price: PriceRow | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from d2k_agent.errors import UsageError
 
@@ -39,6 +40,12 @@ def variables_of_key(provider: str | None) -> tuple[str, ...]:
 def no_key(model: str, variables: str) -> UsageError:
     """The refusal of a model whose key is in none of `variables`, in words."""
     return UsageError(f"no key for {model}: set {variables}, then run the command again")
+
+
+def told(value: Any) -> str:
+    """A wrong value in a sentence: what may hold a key, which is any text, by its kind alone."""
+    kinds: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
+    return kinds.get(type(value)) or str(value)
 
 
 def names_a_key(variable: str) -> bool:

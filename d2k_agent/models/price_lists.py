@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from d2k_agent.errors import UsageError
+from d2k_agent.models.faults import Mask
+from d2k_agent.models.keys import told
 from d2k_agent.models.prices import PriceRow, Rates, Tier
 
 SNAPSHOT = Path(__file__).with_name("prices.toml")
@@ -56,10 +58,14 @@ class ModelNames:
 
 
 class PriceFile:
-    """A cost map that the user gives. Raises UsageError that names file, model and field."""
+    """A cost map that the user gives; `mask` knows the keys that no sentence may tell.
 
-    def __init__(self, path: Path, name: str) -> None:
+    Raises UsageError that names file, model and field.
+    """
+
+    def __init__(self, path: Path, name: str, mask: Mask | None = None) -> None:
         self.name = name
+        self._mask = mask or Mask({})
         try:
             data = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
         except OSError as problem:
@@ -76,7 +82,7 @@ class PriceFile:
             try:
                 _checked(entry)
             except ValueError as problem:
-                raise UsageError(f"{name}: {model}: {problem}; correct it") from None
+                raise UsageError(self._mask(f"{name}: {model}: {problem}; correct it")) from None
 
     def row(self, names: ModelNames) -> PriceRow:
         """The model's row. Raises UsageError when the file has none, or one without the rates that all need."""
@@ -144,7 +150,7 @@ def _levels(entry: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Decimal]]
             found.setdefault(above, {})[RATE_OF_FIELD[match[1]]] = _per_million(field, value)
     for part in entry.get("tiered_pricing") or ():
         if "range" in part:
-            above = int(part["range"][0])
+            above = int(part["range"][0] + 0)  # a text is no number
             rates = {name: _per_million(field, part[field]) for field, name in RATE_OF_FIELD.items() if field in part}
             found[above] = {**found.get(above, {}), **rates}
     yield from found.items()
@@ -153,7 +159,7 @@ def _levels(entry: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Decimal]]
 def _checked(entry: Any) -> None:
     """Raise ValueError that names the field of `entry` that is wrong."""
     if not isinstance(entry, dict):
-        raise ValueError(f"a row must be an object, not {entry!r}")
+        raise ValueError(f"a row must be an object, not {told(entry)}")
     try:
         dict(_levels(entry))
     except (TypeError, KeyError, IndexError):
@@ -163,7 +169,7 @@ def _checked(entry: Any) -> None:
 def _per_million(field: str, value: Any) -> Decimal:
     """US$ per million tokens from US$ per token."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
-        raise ValueError(f"{field} must be US$ per token as a number, not {value!r}")
+        raise ValueError(f"{field} must be US$ per token as a number, not {told(value)}")
     exact = _OF_A_FLOAT.create_decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not exact.is_finite() or exact < 0:
         raise ValueError(f"{field} must be US$ per token, 0 or more, not {value}")

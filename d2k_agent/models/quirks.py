@@ -17,7 +17,7 @@ from typing import Any
 
 from d2k_agent.errors import UsageError
 from d2k_agent.models.faults import Mask
-from d2k_agent.models.keys import names_a_key
+from d2k_agent.models.keys import names_a_key, told
 from d2k_agent.models.price_lists import ModelNames
 
 SHIPPED = Path(__file__).with_name("quirks.toml")
@@ -109,7 +109,7 @@ def _names_a_secret(name: str, leaf: Any) -> bool:
 
 
 class QuirksFile:
-    """A table of rows by pattern; `mask` knows the keys that no row may hold.
+    """A table of rows by pattern; `mask` knows the keys that no row may hold and no sentence may tell.
 
     Raises UsageError that names file, row and field.
     """
@@ -121,11 +121,12 @@ class QuirksFile:
             raise UsageError(f"the models file {name} cannot be read ({problem.strerror}); give a TOML file") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
             raise UsageError(f"the models file {name} is no TOML ({problem}); correct it") from None
+        mask = mask or Mask({})
         for pattern, row in rows.items():
             try:
-                Quirks(**_checked(row)).refuse_keys(mask or Mask({}))
+                Quirks(**_checked(row)).refuse_keys(mask)
             except UsageError as problem:
-                raise UsageError(f"{name}: {pattern}: {problem}; correct it") from None
+                raise UsageError(mask(f"{name}: {pattern}: {problem}; correct it")) from None
         self._rows = rows
 
     def fitting(self, names: ModelNames) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -163,11 +164,11 @@ _WORDS = {str: "a string", bool: "true or false", list: "a list of strings", dic
 
 def _checked(row: Any) -> dict[str, Any]:
     if not isinstance(row, dict):
-        raise UsageError(f'a row must be a table such as ["openai/my-model"], not {row!r}')
+        raise UsageError(f'a row must be a table such as ["openai/my-model"], not {told(row)}')
     for name, value in row.items():
         if name not in _TYPES:
             raise UsageError(f"unknown field {name!r}; a row may hold {', '.join(_TYPES)}")
         wanted = _TYPES[name]
         if type(value) is not wanted or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
-            raise UsageError(f"{name} must be {_WORDS[wanted]}, not {value!r}")
+            raise UsageError(f"{name} must be {_WORDS[wanted]}, not {told(value)}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}

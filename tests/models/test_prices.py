@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.config import ModelOptions
+from d2k_agent.app.modelling import price_file
+from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.config import ModelOptions, Settings
 from d2k_agent.errors import UsageError
 from d2k_agent.models import PriceFile, PriceRow, Rates, Tier, Usage, cost_usd, costs
 from d2k_agent.models.litellm_client import find_price, load
@@ -154,7 +156,10 @@ def test_a_file_names_a_model_with_its_provider_or_without(key: str, tmp_path: P
         ("{", r"prices\.json is no JSON"),
         ("[1]", r"prices\.json must be an object"),
         ({"m": 3}, r"prices\.json: m: a row must be an object, not 3"),
-        ({"m": {**ENTRY, "input_cost_per_token": "5e-6"}}, r"m: input_cost_per_token must be US\$ per token .* '5e-6'"),
+        (
+            {"m": {**ENTRY, "input_cost_per_token": "5e-6"}},
+            r"m: input_cost_per_token must be US\$ per token .* not a string",
+        ),
         ({"m": {**ENTRY, "cache_read_input_token_cost": -1}}, r"m: cache_read_input_token_cost must be .* not -1"),
         ('{"m": {"output_cost_per_token": NaN}}', r"m: output_cost_per_token must be .* not nan"),
         ({"m": {**ENTRY, "input_cost_per_token_above_200k_tokens": True}}, "input_cost_per_token_above_200k_tokens"),
@@ -164,6 +169,27 @@ def test_a_file_names_a_model_with_its_provider_or_without(key: str, tmp_path: P
 def test_a_broken_file_is_named_with_its_field(data: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=words):
         file_of(data, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"MY_KEY": "hunter2-very-hidden"},
+        {"m": ["hunter2-very-hidden"]},
+        {"m": {**ENTRY, "input_cost_per_token": "hunter2-very-hidden"}},
+        {"m": {**ENTRY, "output_cost_per_token": {"is": "hunter2-very-hidden"}}},
+        {"m": {"tiered_pricing": [{"range": ["hunter2-very-hidden", 2]}]}},
+        {"sk-hunter2-very-hidden": 3},
+    ],
+)
+def test_a_file_that_holds_a_key_is_refused_without_telling_it(data: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        file_of(data, tmp_path)
+    assert "hunter2" not in str(refused.value) and str(refused.value).startswith("prices.json: ")
+    around = Surroundings(tmp_path, {"MY_KEY": "plain-words-as-key"}, tmp_path, "python")
+    (tmp_path / "prices.json").write_text('{"plain-words-as-key": 3}')
+    with pytest.raises(UsageError, match=r"prices\.json: <MY_KEY>: a row must"):
+        price_file(around, Settings(price_file="prices.json"))
 
 
 def test_a_file_without_the_model_or_half_of_its_row_is_refused(tmp_path: Path) -> None:

@@ -109,6 +109,23 @@ def test_no_row_holds_a_key_at_any_depth(field: str, where: str, tmp_path: Path)
     assert "looks like a key" in str(refused.value) and "hunter2" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'MY_KEY = "hunter2-very-hidden"',
+        '["a/b"]\nstream = "hunter2-very-hidden"',
+        '["a/b"]\nsend = "hunter2-very-hidden"',
+        '["a/b"]\ncalls = "sk-hunter2-hidden"',
+        '["a/b"]\nsk-hunter2-hidden = 1',
+        '["sk-hunter2-hidden"]\nx = 1',
+    ],
+)
+def test_a_key_in_a_wrong_place_of_a_file_is_not_told(text: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        table(tmp_path, text)
+    assert "hunter2" not in str(refused.value) and str(refused.value).startswith("models.toml: ")
+
+
 def test_names_of_tokens_and_of_known_parameters_are_no_keys(tmp_path: Path) -> None:
     table(
         tmp_path,
