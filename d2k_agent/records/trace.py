@@ -13,6 +13,7 @@ from pathlib import Path
 
 from d2k_agent.contract import VerdictStatus
 from d2k_agent.contract.modelled import ModelledLatency
+from d2k_agent.errors import MachineError
 from d2k_agent.models import Message
 from d2k_agent.records.events import (
     BudgetTold,
@@ -211,4 +212,15 @@ def read_trace(folder: Path) -> Trace:
     record = run.read_record()
     events = read_events(run.events)[0] if run.events.exists() else []
     check_sequence(run.events, events)
+    _check_turns(run.events, events)
     return Trace(record, tuple(events))
+
+
+def _check_turns(path: Path, events: Iterable[Event]) -> None:
+    """Raise MachineError unless turns are closed as 1, 2, 3 and so on: a turn's number is its place in the run."""
+    closed = (event.turn for event in events if isinstance(event, TurnClosed))
+    for expected, turn in enumerate(closed, start=1):
+        if turn != expected:
+            raise MachineError(
+                f"{path}: turn {expected} is closed as number {turn}: lines were changed; restore the file from a copy"
+            )

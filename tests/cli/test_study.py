@@ -149,6 +149,19 @@ def test_runs_without_an_end_or_a_score_are_named_and_the_others_replayed(study:
     assert set(json.loads(study("whole", "cut", *PLATEAU, "--json").out)["problems"]) == {"cut"}
 
 
+@pytest.mark.parametrize("turns", [(1, 1_000_000, 1_000_001), (1, 3, 2)])
+def test_turns_that_do_not_follow_each_other_are_told_as_damage(
+    turns: tuple[int, ...], study: Study, tmp_path: Path
+) -> None:
+    recorded(tmp_path, "whole", *a_curved_run(2.0, None, None).events)
+    events = [event for turn in turns for event in a_turn(turn, 2.0 if turn == 1 else None)]
+    recorded(tmp_path, "odd", *events, *ending([2.0, None, None]))
+    answer = study("odd", "whole", "--policy", "plateau:turns=1,percent=1")
+    assert answer.status == 2 and "Traceback" not in answer.err
+    assert f"turn 2 is closed as number {turns[1]}" in answer.err and "restore the file from a copy" in answer.err
+    assert "whole 2 of 3" in " ".join(answer.out.split()), "the run beside it is told"
+
+
 def test_scores_that_no_kernel_has_are_told_as_damage(study: Study, tmp_path: Path) -> None:
     recorded(tmp_path, "odd", *a_curved_run(1e-300, 1e300).events)
     answer = study("odd", "--json", "--policy", "plateau:turns=1")
