@@ -105,8 +105,9 @@ def _fetch(
         group = tl.arange(0, GROUPS)
         column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
         inside = group < G
-        base = (tl.load(ws_ptrs + source) + (epoch % 2) * half).to(tl.pointer_type(tl.bfloat16))
-        value = tl.load(base + token * (G * GROUP) + column, mask=inside[:, None], other=0.0).to(tl.float32)
+        base = tl.load(ws_ptrs + source) + (epoch % 2) * half
+        rows = tl.multiple_of(base.to(tl.pointer_type(tl.bfloat16)), 16)
+        value = tl.load(rows + token * (G * GROUP) + column, mask=inside[:, None], other=0.0).to(tl.float32)
         largest = tl.maximum(tl.max(tl.abs(value), axis=1), 1e-4)
         bits = largest.to(tl.int32, bitcast=True)
         exponent = (bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000).to(tl.int32)

@@ -28,13 +28,25 @@ def _await(word, least):
 
 
 @triton.jit
+def _half(ws_ptrs, owner, epoch, half):
+    """The address of the half of a rank's workspace that this call uses."""
+    return tl.load(ws_ptrs + owner) + (epoch % 2) * half
+
+
+@triton.jit
+def _payload_at(address):
+    """Staged rows as bytes. Without the hint the compiler takes them one at a time: it knows nothing of an address."""
+    return tl.multiple_of(address.to(tl.pointer_type(tl.uint8)), 16)
+
+
+@triton.jit
 def _push_ids(ids, ws_ptrs, sig, sig_ptrs, rank, total, half, ids_at, BLOCK: tl.constexpr):
     """The choices of all tokens, to every rank: from them each knows where its rows will lie before the rows come."""
     peer = tl.program_id(1)
     epoch = tl.load(sig + EPOCH)
     _await(sig + DONE + peer, epoch - 1)
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    into = (tl.load(ws_ptrs + peer) + (epoch % 2) * half + ids_at).to(tl.pointer_type(tl.int32))
+    into = (_half(ws_ptrs, peer, epoch, half) + ids_at).to(tl.pointer_type(tl.int32))
     chosen = tl.load(ids + place, mask=place < total)
     tl.store(into + rank * total + place, chosen, mask=place < total)
     tl.debug_barrier()
@@ -63,16 +75,15 @@ def _push_rows(
             exponent = (bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000).to(tl.int32)
             scale = (exponent << 23).to(tl.float32, bitcast=True)
             inverse = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
-            payload = (value * inverse[:, None]).to(tl.float8e4nv)
+            payload = (value * inverse[:, None]).to(tl.float8e4nv).to(tl.uint8, bitcast=True)
             chosen = tl.load(ids + token * K + slot, mask=slot < K, other=-1)
             owner = tl.where(chosen >= 0, chosen // local, -1)
             for peer in tl.static_range(R):
                 wanted = tl.max((owner == peer).to(tl.int32), axis=0) > 0
                 if wanted:
-                    base = tl.load(ws_ptrs + peer) + (epoch % 2) * half
+                    base = _half(ws_ptrs, peer, epoch, half)
                     staged = rank.to(tl.int64) * tokens + token
-                    rows = base.to(tl.pointer_type(tl.float8e4nv))
-                    tl.store(rows + staged * (G * GROUP) + column, payload, mask=inside[:, None])
+                    tl.store(_payload_at(base) + staged * (G * GROUP) + column, payload, mask=inside[:, None])
                     scales = (base + scales_at).to(tl.pointer_type(tl.float32))
                     tl.store(scales + staged * G + group, scale, mask=inside)
     tl.debug_barrier()
@@ -83,7 +94,7 @@ def _push_rows(
 
 @triton.jit
 def _staged_ids(ws_ptrs, rank, epoch, half, ids_at):
-    return (tl.load(ws_ptrs + rank) + (epoch % 2) * half + ids_at).to(tl.pointer_type(tl.int32))
+    return (_half(ws_ptrs, rank, epoch, half) + ids_at).to(tl.pointer_type(tl.int32))
 
 
 @triton.jit
@@ -184,9 +195,8 @@ def _expand(
         group = tl.arange(0, GROUPS)
         column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
         inside = group < G
-        base = tl.load(ws_ptrs + rank) + (epoch % 2) * half
-        rows = base.to(tl.pointer_type(tl.uint8))
-        payload = tl.load(rows + staged * (G * GROUP) + column, mask=inside[:, None])
+        base = _half(ws_ptrs, rank, epoch, half)
+        payload = tl.load(_payload_at(base) + staged * (G * GROUP) + column, mask=inside[:, None])
         scale = tl.load((base + scales_at).to(tl.pointer_type(tl.float32)) + staged * G + group, mask=inside)
         for j in tl.static_range(K):
             row = tl.load(slots + staged * K + j).to(tl.int64)
