@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 SCRIPTED, REPLAY = "scripted/", "replay/"
 SCRIPT_FILE = "script.json"
-PROXY = "USE_LITELLM_PROXY"
-"""A variable that makes LiteLLM ask a server of its own for every model: neither names nor keys are the provider's."""
 MODEL_OPTIONS = (
     "api_base",
     "temperature",
@@ -156,16 +154,17 @@ def refuse_early(around: Surroundings, config: RunConfig, settings: Settings | N
     if config.model.startswith((SCRIPTED, REPLAY)):
         return
     from d2k_agent.models.litellm_data import is_no_model, known_names, no_provider
+    from d2k_agent.models.redirects import refuse_proxy
 
+    refuse_proxy(around.environ)
     prices = None
     if settings is not None:
         _models_file(around, settings)
         prices = price_file(around, settings)
     names = known_names(config.model)
-    if not around.environ.get(PROXY):
-        if is_no_model(config.model):
-            raise no_provider(config.model)
-        _require_key(around, config, names)
+    if is_no_model(config.model):
+        raise no_provider(config.model)
+    _require_key(around, config, names)
     priced_here = names is not None or (prices is None and config.model_options.api_base)
     if settings is not None and priced_here:
         price_of(around, settings, config)

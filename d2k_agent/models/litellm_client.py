@@ -44,6 +44,7 @@ _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     "HF_HUB_OFFLINE": "1",
+    "USE_LITELLM_PROXY": "False",
 }
 _SAME_PRICE = 1e-9
 """Relative: litellm adds up in binary fractions."""

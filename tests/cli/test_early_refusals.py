@@ -100,11 +100,26 @@ def test_everything_that_can_be_refused_before_litellm_is_loaded_is(project: Pat
     assert {path.name for path in project.iterdir()} == {"bad", "prices", "begun", "own-server"}
 
 
-def test_with_litellms_own_server_neither_names_nor_keys_are_the_providers(tmp_path: Path) -> None:
-    config = RunConfig("muon", "gpt-5.5")
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        refuse_early(Surroundings(tmp_path, {}, tmp_path, "python"), config, Settings())
-    refuse_early(Surroundings(tmp_path, {"USE_LITELLM_PROXY": "true"}, tmp_path, "python"), config, Settings())
+def refused(folder: Path, model: str, environ: dict[str, str], settings: Settings | None, **options: str) -> str:
+    """What is said of a model in this environment, empty where it is taken."""
+    config = RunConfig("muon", model, model_options=ModelOptions(**options), budget_usd=1.0)
+    try:
+        refuse_early(Surroundings(folder, environ, folder, "python"), config, settings)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("settings", [Settings(), None])
+@pytest.mark.parametrize("model", ["gpt-5.5", "openai/gpt-5.5", "azure/gpt-5.5"])
+def test_litellms_own_server_is_named_and_no_variable_says_it(
+    model: str, settings: Settings | None, tmp_path: Path
+) -> None:
+    """Its price is nobody's, so that a limit in dollars would be blind."""
+    key = {"OPENAI_API_KEY": "k", "AZURE_API_KEY": "k"}
+    words = refused(tmp_path, model, {**key, "USE_LITELLM_PROXY": " True"}, settings)
+    assert words.startswith("USE_LITELLM_PROXY is set") and "--model litellm_proxy/NAME --api-base URL" in words
+    assert refused(tmp_path, model, {**key, "USE_LITELLM_PROXY": "false"}, settings) == ""
 
 
 def test_models_check_says_at_once_what_takes_seconds(tmp_path: Path) -> None:
