@@ -47,17 +47,30 @@ _NOT_OVER = (StopReason.TURN_LIMIT, StopReason.STOP_REQUESTED)
 class Spent:
     """What a run had taken at some moment, from its beginning. None: nobody knows any of it.
 
-    `lower_bound`s say that a part is not known, so that the truth may be more. `cost_usd` is what was recorded with the
-    replies. `gpu_seconds` are those for which the evaluator held the GPU, and calls of `profile` without their recorded
-    wait for it; what commands of the agent did there is not recorded.
+    Gaps count of what a part is not known: requests for tokens and dollars, turns for GPU seconds. Where there are any,
+    the truth may be more than the sum, which is a lower bound. `tokens_lower_bound` is True also where a reply's tokens
+    are known and their buckets are not. `cost_usd` is what was recorded with the replies. `gpu_seconds` are those for
+    which the evaluator held the GPU, and calls of `profile` without their recorded wait for it; what commands of the
+    agent did there is not recorded.
     """
 
     usage: Usage
     tokens_lower_bound: bool
+    token_gaps: int
     cost_usd: Decimal | None
-    cost_lower_bound: bool
+    cost_gaps: int
     gpu_seconds: float | None
-    gpu_lower_bound: bool
+    gpu_gaps: int
+
+    @property
+    def cost_lower_bound(self) -> bool:
+        """True where the cost of a request is not known."""
+        return self.cost_gaps > 0
+
+    @property
+    def gpu_lower_bound(self) -> bool:
+        """True where seconds of a turn are not known."""
+        return self.gpu_gaps > 0
 
     @property
     def tokens(self) -> int | None:
@@ -86,8 +99,8 @@ class Saved:
     """What a run that ends after some turn leaves out of what it took to its end, and what it keeps, each in percent.
 
     `score_percent` is the score after that turn in percent of the final one. None: a part is not known, there is
-    nothing that could be saved, or no final score. Where a sum is a lower bound (Spent says so), what is counted of it
-    is what the share is of.
+    nothing that could be saved, or no final score. A part of what is left out is never a share: where it has a gap,
+    the share is None. Where what came before has one, the share is of what is counted.
     """
 
     tokens_percent: float | None
@@ -127,14 +140,16 @@ class Curve:
             part, last = self.points[turn], self.points[-1]
         spent, whole = part.spent, self.end.spent
         return Saved(
-            _percent_between(spent.tokens, whole.tokens, whole.tokens),
-            _percent_between(spent.cost_usd, whole.cost_usd, whole.cost_usd),
-            _percent_between(spent.gpu_seconds, last.spent.gpu_seconds, whole.gpu_seconds),
+            _percent_between(spent.tokens, whole.tokens, whole.tokens, whole.token_gaps - spent.token_gaps),
+            _percent_between(spent.cost_usd, whole.cost_usd, whole.cost_usd, whole.cost_gaps - spent.cost_gaps),
+            _percent_between(
+                spent.gpu_seconds, last.spent.gpu_seconds, whole.gpu_seconds, last.spent.gpu_gaps - spent.gpu_gaps
+            ),
             None if self.end.best is None else 100 * part.score / self.end.score,
         )
 
 
-NOTHING = Spent(Usage(0, 0, 0, 0), False, Decimal(), False, 0.0, False)
+NOTHING = Spent(Usage(0, 0, 0, 0), False, 0, Decimal(), 0, 0.0, 0)
 
 
 class History:
@@ -177,9 +192,9 @@ def curve(trace: Trace) -> Curve:
     return Curve(tuple(history.points), end if asked else Point(end.turn, end.best, NOTHING), _ended(trace.finished))
 
 
-def _percent_between(one: Number | None, other: Number | None, whole: Number | None) -> float | None:
-    """How far apart two sums are, in percent of the whole."""
-    return None if one is None or other is None or not whole else float(100 * (other - one) / whole)
+def _percent_between(one: Number | None, other: Number | None, whole: Number | None, gaps: int) -> float | None:
+    """How far apart two sums are, in percent of the whole. None where there are gaps between them."""
+    return None if one is None or other is None or not whole or gaps else float(100 * (other - one) / whole)
 
 
 def _ended(finished: RunFinished | None) -> bool:
@@ -188,9 +203,19 @@ def _ended(finished: RunFinished | None) -> bool:
 
 def _spent(events: Sequence[Event], meter: _GpuMeter) -> Spent:
     sums = total(events)
-    costs = sum_usd(event.cost_usd for event in events if isinstance(event, ModelReplied))
+    replies = [event for event in events if isinstance(event, ModelReplied)]
+    uncounted = sum(None in (reply.usage.input_tokens, reply.usage.output) for reply in replies)
+    unpriced = sum(reply.cost_usd is None for reply in replies)
     seconds, complete = meter.read(events)
-    return Spent(sums.usage, sums.lower_bound, costs, sums.cost_lower_bound, seconds, not complete)
+    return Spent(
+        sums.usage,
+        sums.lower_bound,
+        uncounted + sums.lost_attempts,
+        sum_usd(reply.cost_usd for reply in replies),
+        unpriced + sums.lost_attempts,
+        seconds,
+        int(not complete),
+    )
 
 
 def _plus(before: Spent | None, more: Spent) -> Spent:
@@ -202,10 +227,11 @@ def _plus(before: Spent | None, more: Spent) -> Spent:
     return Spent(
         Usage(**counts),
         before.tokens_lower_bound or more.tokens_lower_bound,
+        before.token_gaps + more.token_gaps,
         _sum(before.cost_usd, more.cost_usd),
-        before.cost_lower_bound or more.cost_lower_bound,
+        before.cost_gaps + more.cost_gaps,
         _sum(before.gpu_seconds, more.gpu_seconds),
-        before.gpu_lower_bound or more.gpu_lower_bound,
+        before.gpu_gaps + more.gpu_gaps,
     )
 
 

@@ -23,8 +23,9 @@ SHARES = {
 HEADER = ("policy", "run", "stops after", *SHARES.values())
 METHOD = (
     "A policy sees after each turn what was recorded until then, and ends the run the first time that it says so. "
-    "Saved: the share of what the whole run took. Score kept: the score after that turn in percent of the final one, "
-    "both as `report` has them; a candidate that was refused when judged again is in neither."
+    "Saved: the share of what the whole run took, unknown where a part of what is saved was not counted. Score kept: "
+    "the score after that turn in percent of the final one, both as `report` has them; a candidate that was refused "
+    "when judged again is in neither."
 )
 NOT_KNOWN = Saved(None, None, None, None)
 
@@ -89,8 +90,8 @@ def stop_data(replays: Sequence[PolicyReplay], floors: Sequence[str], problems: 
 
     Scripts may rely on `problems` (by run, a sentence each), `floors`, `replays` (one a policy and run) and `means`
     (one a policy and kind of runs). `comparable` is equal for runs that may be compared. Shares are in percent, null
-    where unknown, as they are where a policy is `undecided`; where what was counted has gaps, the field with
-    `_lower_bound` says so.
+    where unknown, as they are where a policy is `undecided` and where a part of what was saved was not counted; where
+    what the whole run took has gaps, the field with `_lower_bound` says so.
     """
     kinds = groups(_runs(replays))
     number_of = {id(run): number for number, kind in enumerate(kinds, start=1) for run in kind}
@@ -120,7 +121,7 @@ def _replay_data(replay: PolicyReplay, comparable: int) -> dict[str, Any]:
         "why": replay.why,
         "numbers": dict(replay.numbers),
         **dataclasses.asdict(replay.saved),
-        "tokens_lower_bound": end.spent.tokens_lower_bound,
+        "tokens_lower_bound": end.spent.token_gaps > 0,
         "usd_lower_bound": end.spent.cost_lower_bound,
         "gpu_lower_bound": end.spent.gpu_lower_bound,
         "final_score": end.score,

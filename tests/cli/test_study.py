@@ -93,6 +93,17 @@ def test_a_mean_is_over_what_is_known_and_says_of_how_many(study: Study, tmp_pat
     assert mean.split() in [row[: len(mean.split())] for row in rows]
 
 
+def test_an_unknown_saving_is_no_zero_and_in_no_mean(study: Study, tmp_path: Path) -> None:
+    recorded(tmp_path, "priced", *a_curved_run(2.0, None, None, None).events)
+    costs = [(1, 0.25), (2, 0.25), (3, 0.25), (4, None)]
+    partly = [event for turn, usd in costs for event in a_turn(turn, 2.0 if turn == 1 else None, cost_usd=usd)]
+    recorded(tmp_path, "partly", *partly, *ending([2.0]))
+    rows = cells(study("priced", "partly", *PLATEAU))
+    assert "partly 3 of 4 25.0 % unknown 0.0 % 100.0 %".split() in rows
+    mean = "mean of 2 2 of 2 runs 25.0 % (25.0 to 25.0) 25.0 % (25.0 to 25.0, of 1)"
+    assert mean.split() in [row[: len(mean.split())] for row in rows]
+
+
 def test_runs_of_another_kind_are_in_no_mean(study: Study, tmp_path: Path) -> None:
     events = a_curved_run(2.0, None, None, None).events
     recorded(tmp_path, "one", *events)

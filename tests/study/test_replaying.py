@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from d2k_agent.catalog import samples_dir
 from d2k_agent.contract import VerdictStatus
+from d2k_agent.models import Usage
 from d2k_agent.records import (
     ConfirmationReached,
     ConfirmationTook,
+    EvaluationTook,
     Event,
+    ModelCallFailed,
     SelectionConfirmed,
     ToolFinished,
     curve,
@@ -115,6 +118,25 @@ def test_what_nobody_priced_is_saved_to_an_unknown_part() -> None:
     saved = curve(trace_of([*events, *ending([2.0, 2.0])])).saved_after(1)
     assert saved.usd_percent is None and saved.tokens_percent == 50.0
     assert curve(trace_of([*events, *ending([2.0, 2.0])])).saved_after(None).usd_percent is None
+
+
+def test_a_gap_in_what_is_saved_leaves_the_share_unknown_and_one_before_does_not() -> None:
+    """Four turns: two priced and counted, one of which a part is unknown, one whole."""
+    lost = ModelCallFailed(call=3, reason="hung up", may_be_billed=True, unknown_attempts=1)
+    whole = [event for turn in (1, 2, 3, 4) for event in a_turn(turn, 2.0, cost_usd=None if turn == 3 else 0.25)]
+    unpriced = curve(trace_of([*whole, *ending([2.0])]))
+    assert [unpriced.saved_after(turn).usd_percent for turn in (2, 3, None)] == [None, pytest.approx(100 / 3), 0.0]
+    assert unpriced.saved_after(2).tokens_percent == 50.0
+    cut = curve(trace_of([*a_turn(1, 2.0), lost, *a_turn(2, 2.0)]))
+    assert (cut.saved_after(1).tokens_percent, cut.saved_after(1).usd_percent) == (None, None)
+    unjudged = [event for event in a_turn(2, 2.0) if not isinstance(event, EvaluationTook)]
+    assert curve(trace_of([*a_turn(1, 2.0), *unjudged])).saved_after(1).gpu_percent is None
+
+
+def test_tokens_in_no_bucket_are_saved_all_the_same() -> None:
+    unsplit = Usage(None, None, None, 400, unsplit_input=600)
+    saved = curve(trace_of([event for turn in (1, 2) for event in a_turn(turn, 2.0, unsplit)])).saved_after(1)
+    assert saved.tokens_percent == 50.0
 
 
 def test_without_a_final_score_none_is_kept() -> None:
