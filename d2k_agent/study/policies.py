@@ -115,9 +115,9 @@ class Gain:
     """Stop when the next turn is expected to make the score better by less than a number of percent a dollar.
 
     Both are expected to be as in the last `turns` turns: the score grew by some percent a turn (a geometric mean), and
-    a turn cost some dollars (an arithmetic one). Where no cost is known, tokens decide if `percent_per_mtok` (percent
-    a million tokens of any bucket) is given; else the policy cannot tell. What is not counted only makes a turn
-    dearer, so a gain that is too small stays so.
+    a turn cost some dollars (an arithmetic one). Where dollars do not tell, tokens decide if `percent_per_mtok`
+    (percent a million tokens of any bucket) is given; else the policy cannot tell. What is not counted only makes a
+    turn dearer: a gain that is too small stays so, and one that is large enough may not be.
     """
 
     NAME: ClassVar = "gain"
@@ -142,17 +142,24 @@ class Gain:
             (self.percent_per_usd, _usd(then.spent, now.spent)),
             (self.percent_per_mtok, _mtok(then.spent, now.spent)),
         ):
-            if limit is not None and taken.amount is None:
-                unknown.append(taken.unit)
-            elif limit is not None and taken.amount is not None:
-                return _compared(turn_percent, taken.amount / self.turns, limit, taken)
+            if limit is None:
+                continue
+            decision = (
+                None if taken.amount is None else _compared(turn_percent, taken.amount / self.turns, limit, taken)
+            )
+            if decision is not None:
+                return decision
+            unknown.append(taken.unit)
         spans = f"the last {counted(self.turns, 'turn')}"
         return Decision(None, f"nobody knows how many {' and '.join(unknown)} {spans} took")
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """What some turns took, in a unit that numbers call `name`; None where nothing of it is known."""
+    """What some turns took, in a unit that numbers call `name`; None where nothing of it is known.
+
+    `lower_bound`: a part of it is not, so that it may be more.
+    """
 
     unit: str
     name: str
@@ -160,11 +167,14 @@ class _Taken:
     lower_bound: bool
 
 
-def _compared(turn_percent: float, turn_cost: float, limit: float, taken: _Taken) -> Decision:
+def _compared(turn_percent: float, turn_cost: float, limit: float, taken: _Taken) -> Decision | None:
+    """Whether a turn gains too little for what it costs; None where what is not counted decides that."""
     numbers = {"percent_per_turn": turn_percent, f"{taken.name}_per_turn": turn_cost}
     if turn_cost == 0:
         return Decision(False, "turns cost nothing", numbers)
     rate = turn_percent / turn_cost
+    if taken.lower_bound and rate >= limit:
+        return None
     least, most = ("at least ", "at most ") if taken.lower_bound else ("", "")
     why = (
         f"the next turn is expected to gain {turn_percent:.3g} % for {least}{turn_cost:.3g} {taken.unit}, "
@@ -200,18 +210,19 @@ def _latencies_ms(best: Submission) -> dict[str, float]:
 
 
 def _usd(then: Spent, now: Spent) -> _Taken:
-    return _Taken("US$", "usd", _more(then.cost_usd, now.cost_usd, now.cost_lower_bound), now.cost_lower_bound)
+    gap = now.cost_gaps > then.cost_gaps
+    return _Taken("US$", "usd", _more(then.cost_usd, now.cost_usd, gap), gap)
 
 
 def _mtok(then: Spent, now: Spent) -> _Taken:
-    tokens = _more(then.tokens, now.tokens, now.tokens_lower_bound)
-    amount = None if tokens is None else tokens / TOKENS_PER_MTOK
-    return _Taken("million tokens", "mtok", amount, now.tokens_lower_bound)
+    gap = now.token_gaps > then.token_gaps
+    tokens = _more(then.tokens, now.tokens, gap)
+    return _Taken("million tokens", "mtok", None if tokens is None else tokens / TOKENS_PER_MTOK, gap)
 
 
-def _more(then: Decimal | int | None, now: Decimal | int | None, lower_bound: bool) -> float | None:
+def _more(then: Decimal | int | None, now: Decimal | int | None, gap: bool) -> float | None:
     """How much was added; None where nothing of it is known. Nothing is a sum only where none is missing."""
     if now is None:
         return None
     added = float(now) - float(then or 0)
-    return None if added == 0 and lower_bound else added
+    return None if added == 0 and gap else added

@@ -111,6 +111,19 @@ def test_what_is_not_counted_only_makes_a_turn_dearer() -> None:
     assert decision.stop is True and "for at least 0.038 US$, which is at most 0 % each" in decision.why
 
 
+def test_a_gain_that_what_is_not_counted_may_make_too_small_is_for_tokens_to_decide() -> None:
+    """2 % in two turns, of which one is priced at 0.5 US$: at most 4 % a dollar, 31 % a million tokens."""
+    events = [*a_turn(1, 1.0, cost_usd=0.5), *a_turn(2, 1.01, cost_usd=None), *a_turn(3, 1.02, cost_usd=0.5)]
+    history = points_of(trace_of(events))
+    alone = Gain(percent_per_usd=3.0, turns=2).decide(history, no_floors)
+    assert (alone.stop, alone.why) == (None, "nobody knows how many US$ the last 2 turns took")
+    assert Gain(percent_per_usd=5.0, turns=2).decide(history, no_floors).stop is True, "at most 4 are below 5"
+    for per_mtok, stops in ((40.0, True), (20.0, False)):
+        decision = Gain(percent_per_usd=3.0, percent_per_mtok=per_mtok, turns=2).decide(history, no_floors)
+        assert decision.stop is stops and "percent_per_mtok" in decision.numbers
+    assert Gain(percent_per_usd=1.0, turns=1).decide(history, no_floors).stop is False, "the gap was before"
+
+
 def test_turns_that_cost_nothing_are_never_too_dear() -> None:
     decision = Gain(percent_per_usd=1.0, turns=1).decide(points(1.0, None, cost_usd=0.0), no_floors)
     assert (decision.stop, decision.why) == (False, "turns cost nothing")
