@@ -44,7 +44,7 @@ def main() -> None:
             "5e" * 32,
             "b200",
             device="cpu",
-            workloads=("smoke_n64", "hidden.zeros"),
+            workloads=tuple(changes.pop("workloads", ("smoke_n64",))),
             limits=Limits(call_s=changes.pop("call_s", 30.0)),
             **changes,
         )
@@ -70,7 +70,7 @@ def dispatch() -> tuple[Any, str]:
     from d2k_agent.catalog import find_task, guidance_dir
 
     bundle = find_task("ep_dispatch_fp8").bundle()
-    tiny = {"label": "tiny", "tokens": 5, "hidden": 128, "experts": 4, "topk": 2}
+    tiny = {"label": "tiny", "tokens": 3, "hidden": 128, "experts": 4, "topk": 2}
     hidden = {**json.loads(bundle.hidden["workloads.json"]), "smoke": [tiny], "variations": [], "repeat_calls": 1}
     files = {**bundle.hidden, "workloads.json": json.dumps(hidden)}
     source = Path(guidance_dir(), "ep_dispatch_fp8", "expert.py").read_text(encoding="utf-8")

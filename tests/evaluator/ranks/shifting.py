@@ -73,7 +73,7 @@ def arrive(comm):
 
 def linger(comm):
     if comm.rank == 0:
-        time.sleep(0.3)
+        time.sleep(0.25)
 
 
 def take(x, comm, halves=2):

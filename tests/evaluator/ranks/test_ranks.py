@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[3]
 JUDGED: list[tuple[str, dict[str, Any]]] = [
-    ("HONEST", {}),
+    ("HONEST", {"workloads": ["smoke_n64", "hidden.zeros"]}),
     ("HONEST", {"ranks": 3, "static_rules": False}),
     ("HONEST", {"ranks": 4}),
     ("HONEST", {"kind": "prove"}),
@@ -64,7 +64,8 @@ def test_an_honest_source_is_right_on_all_ranks(answers: dict[str, dict[str, Any
     answer = answers[name]
     assert answer["status"] == "untimed", answer["message"]
     assert answer["details"] == {"ranks": 3 if name.endswith("3") else 2}
-    assert [result["label"] for result in answer["results"]] == ["smoke_n64", "hidden.zeros"]
+    variations = ["hidden.zeros"] * (name == "HONEST")
+    assert [result["label"] for result in answer["results"]] == ["smoke_n64", *variations]
 
 
 def test_the_expert_of_the_task_that_ships_is_right(answers: dict[str, dict[str, Any]]) -> None:
