@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file, quirks_for, refuse_early
+from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file, quirks_for, refuse_early, refuse_other_server
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError
@@ -35,12 +35,13 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
     refuse_early(around, config, settings)
     notice(f"checking {name}: loading LiteLLM, which takes some seconds")
     from d2k_agent.models.checking import check
-    from d2k_agent.models.litellm_client import LiteLLMModel, context_tokens, find_price
+    from d2k_agent.models.litellm_client import LiteLLMModel, context_tokens, find_price, provider_of
     from d2k_agent.models.retry import RetryPolicy
     from d2k_agent.reports.model_text import ModelCheck
 
     quirks = quirks_for(around, settings, name)
     assert quirks is not None  # only written replies have none
+    refuse_other_server(around, config, provider_of(name))
     price, keys = find_price(name, options, price_file(around, settings)), around.provider_keys()
 
     def make(wanted: Quirks, watch: Callable[[Mapping[str, Any]], None]) -> Model:

@@ -164,10 +164,19 @@ def refuse_early(around: Surroundings, config: RunConfig, settings: Settings | N
     names = known_names(config.model)
     if is_no_model(config.model):
         raise no_provider(config.model)
+    refuse_other_server(around, config, config.model.partition("/")[0] if names is None else names.provider)
     _require_key(around, config, names)
     priced_here = names is not None or (prices is None and config.model_options.api_base)
     if settings is not None and priced_here:
         price_of(around, settings, config)
+
+
+def refuse_other_server(around: Surroundings, config: RunConfig, provider: str | None) -> None:
+    """Raise UsageError where a variable, and no option, says which server is asked instead of the provider's."""
+    from d2k_agent.models.redirects import refuse_redirects
+
+    if not config.model_options.api_base:
+        refuse_redirects(config.model, provider, around.environ)
 
 
 def _require_key(around: Surroundings, config: RunConfig, names: ModelNames | None) -> None:
@@ -278,7 +287,8 @@ def open_model(
     `notice` is given a line before each wait for a provider, and for an option that is not sent as it was given.
     `gaps_s` are the seconds between the requests that were made before a resume, `usages` what the answered ones took.
 
-    Raises UsageError for a name that is no model's, a missing key, a recording that cannot be read.
+    Raises UsageError for a name that is no model's, a missing key, another server than the provider's that no option
+    names, a recording that cannot be read.
     """
     from d2k_agent.models import ReplayModel, ScriptedModel
     from d2k_agent.records import recorded_turns
@@ -287,8 +297,9 @@ def open_model(
         return ScriptedModel(chosen.script, chosen.name)
     if chosen.name.startswith(REPLAY):
         return ReplayModel(recorded_turns(recording(chosen.name)), chosen.name)
-    from d2k_agent.models.litellm_client import LiteLLMModel
+    from d2k_agent.models.litellm_client import LiteLLMModel, provider_of
 
+    refuse_other_server(around, config, provider_of(config.model))
     return LiteLLMModel(
         config.model,
         config.model_options,

@@ -266,6 +266,11 @@ def _map_version() -> str:
     return f"LiteLLM {importlib.metadata.version('litellm')}"
 
 
+def provider_of(name: str) -> str | None:
+    """The provider that a model's name means. Raises UsageError when it is no model's."""
+    return (known_names(name) or _names_of(load(), name)).provider
+
+
 def quirks_of(name: str, users: QuirksFile | None = None) -> Quirks:
     """What the tables say of a model. Raises UsageError when the name is no model's."""
     return find_quirks(known_names(name) or _names_of(load(), name), users)

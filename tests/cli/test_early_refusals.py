@@ -122,6 +122,15 @@ def test_litellms_own_server_is_named_and_no_variable_says_it(
     assert refused(tmp_path, model, {**key, "USE_LITELLM_PROXY": "false"}, settings) == ""
 
 
+def test_a_server_that_no_run_would_record_is_refused_and_one_that_is_named_is_not(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    for settings in (Settings(), None):
+        assert refused(tmp_path, "openai/gpt-5.5", environ, settings).startswith("OPENAI_BASE_URL is set, so that ")
+        assert refused(tmp_path, "openai/gpt-5.5", {**environ, "OPENAI_BASE_URL": ""}, settings) == ""
+    assert refused(tmp_path, "openai/gpt-5.5", environ, None, api_base="http://127.0.0.1:8/v1") == ""
+    assert refused(tmp_path, "mistral/m-latest", {"MISTRAL_API_BASE": "http://h"}, None).startswith("MISTRAL_API_BASE")
+
+
 def test_models_check_says_at_once_what_takes_seconds(tmp_path: Path) -> None:
     words = ("models", "check", "openai/x", "--api-base", "http://127.0.0.1:9/v1")
     with subprocess.Popen(command(*words), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 
 from d2k_agent.app.costing import costs_of_runs
+from d2k_agent.app.modelling import kept_model, open_model, refuse_early
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
+from d2k_agent.errors import UsageError
 from d2k_agent.models.keys import variables_of_key
 from d2k_agent.models.litellm_client import load
 from d2k_agent.models.litellm_data import cost_map, is_no_model, known_names
+from d2k_agent.models.redirects import refuse_redirects
 from d2k_agent.records import RunFolder, RunRecord
 
 ASKS_ITS_SERVER = ("github_copilot/", "chatgpt/")
@@ -88,6 +92,37 @@ def test_a_key_is_wanted_in_the_variables_that_litellm_takes(
         with monkeypatch.context() as given:
             given.setenv(name, "k")
             assert litellm.validate_environment(f"{provider}/x")["keys_in_environment"], name
+
+
+def test_variables_that_send_requests_elsewhere_are_refused(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that LiteLLM's files name is tried on each provider: where it changes the address, it is refused."""
+    sources = Path(litellm.__file__).parent.joinpath("llms").rglob("*.py")
+    found = {name for path in sources for name in re.findall(r'"([A-Z0-9_]+_(?:API_BASE|BASE_URL))"', path.read_text())}
+    redirecting = []
+    for provider in sorted(
+        {*litellm.provider_list} - {"github_copilot", "chatgpt", "litellm_proxy", "ragflow", "azure_ai"}
+    ):
+        name = f"{getattr(provider, 'value', provider)}/x"
+        for variable in found:
+            with monkeypatch.context() as given:
+                given.setenv(variable, "http://127.0.0.1:9/v1")
+                if "127.0.0.1:9" in str(litellm.get_llm_provider(name)[3]):
+                    redirecting.append((name.partition("/")[0], variable))
+    assert len(redirecting) > 20
+    elsewhere = [("openai", "OPENAI_BASE_URL"), ("openai", "OPENAI_API_BASE"), ("anthropic", "ANTHROPIC_BASE_URL")]
+    for provider, variable in [*redirecting, *elsewhere, ("anthropic", "ANTHROPIC_API_BASE")]:
+        with pytest.raises(UsageError, match=f"^{variable} is set, so that requests for m would go to a server"):
+            refuse_redirects("m", provider, {variable: "http://127.0.0.1:9/v1"})
+    refuse_redirects("m", "anthropic", {"OPENAI_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_BASE_URL": ""})
+    refuse_redirects("m", "azure", {"AZURE_API_BASE": "https://of-an-account.example"})
+
+
+def test_a_name_that_only_litellm_places_is_refused_when_litellm_is_there(litellm: Any, tmp_path: Path) -> None:
+    environ = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    around, config = Surroundings(tmp_path, environ, tmp_path, "python"), RunConfig("muon", "claude-newfamily-9")
+    refuse_early(around, config)
+    with pytest.raises(UsageError, match="ANTHROPIC_BASE_URL is set"):
+        open_model(around, config, kept_model(config, tmp_path), None, None, print)
 
 
 def test_cost_says_that_litellm_is_loaded_where_only_that_knows_the_name(litellm: Any, tmp_path: Path) -> None:
