@@ -44,6 +44,7 @@ _ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
     "HF_HUB_OFFLINE": "1",
+    "LITELLM_MODE": "PRODUCTION",  # else it puts a .env that nobody named into the environment: keys, addresses
     "USE_LITELLM_PROXY": "False",
 }
 _SAME_PRICE = 1e-9

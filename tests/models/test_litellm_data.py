@@ -94,6 +94,14 @@ def test_a_key_is_wanted_in_the_variables_that_litellm_takes(
             assert litellm.validate_environment(f"{provider}/x")["keys_in_environment"], name
 
 
+def test_a_file_that_nobody_named_gives_no_key(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteLLM reads a .env of any folder above it when it is imported, unless it is told not to."""
+    found: list[Any] = []
+    monkeypatch.setattr("dotenv.load_dotenv", lambda **options: found.append(options))
+    litellm._process_defaults.apply_process_defaults()
+    assert found == []
+
+
 def test_variables_that_send_requests_elsewhere_are_refused(litellm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that LiteLLM's files name is tried on each provider: where it changes the address, it is refused."""
     sources = Path(litellm.__file__).parent.joinpath("llms").rglob("*.py")
