@@ -57,6 +57,11 @@ class KnownCeilings:
         """The best that is known, value by value; None for a GPU of which nothing is."""
         return ceilings_of(name, self.measured(name))
 
+    def every(self) -> tuple[Ceilings, ...]:
+        """The best that is known of each GPU that has a data sheet or was measured here. Raises as `measured` does."""
+        found = map(self.best, [*(item.device_name for item in DATA_SHEETS), *self.names()])
+        return tuple(item for item in found if item is not None)
+
     def names(self) -> list[str]:
         """GPUs that were measured here and have no data sheet. Raises UsageError as `measured` does."""
         found = [self._read(path) for path in sorted(self._folder.glob("*.json"))]

@@ -18,7 +18,6 @@ from d2k_agent.app.launching import gpus_of_tools
 from d2k_agent.app.modelled import MODELLING_S
 from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.recorded import resume_command
-from d2k_agent.app.stopping import stopping_of
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.app.tool_sets import offered_tools
 from d2k_agent.config import RunConfig, Settings, ToolLimits
@@ -27,6 +26,7 @@ from d2k_agent.errors import CallsRefused, D2KError, UsageError
 from d2k_agent.reports.paths import command, nearby
 
 if TYPE_CHECKING:
+    from d2k_agent.agent import Stopping
     from d2k_agent.catalog import Task
     from d2k_agent.models import Model
     from d2k_agent.records import Event, Replayed, RunFolder, Trace
@@ -71,7 +71,10 @@ class Finished:
 
 @dataclass(frozen=True)
 class Assembly:
-    """All that a run is driven with. `settings` says how the evaluator is started, `config` what the run is."""
+    """All that a run is driven with. `settings` says how the evaluator is started, `config` what the run is.
+
+    `stopping` may end it early, where it is not None.
+    """
 
     around: Surroundings
     settings: Settings
@@ -80,6 +83,7 @@ class Assembly:
     model: Model
     isolation: Isolation
     watcher: Watcher
+    stopping: Stopping | None = None
 
     def drive(self, run: RunFolder) -> Finished:
         """Drive the run to its end. Every error, and Interrupted for Ctrl-C, says how to go on."""
@@ -109,8 +113,7 @@ class Assembly:
                     evaluation, self.task, run.workspace, incumbent, config.wording, config.profile_tokens
                 )
                 confirm = partial(evaluation.judge, JobKind.CONFIRM)
-                stopping = stopping_of(self.around, config, self.task)
-                run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm, stopping)
+                run_agent(run, config, self.model, self._toolbox(run, host), self.watcher.event, confirm, self.stopping)
         except KeyboardInterrupt:
             raise Interrupted(f"ended by Ctrl-C; go on with `{resume_command(config, folder)}`") from None
         except D2KError as error:

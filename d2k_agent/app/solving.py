@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from d2k_agent import __version__
+from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import require_gpu, wants_gpu
@@ -41,7 +42,7 @@ from d2k_agent.app.recorded import (
     require_same_task,
     task_of,
 )
-from d2k_agent.app.stopping import note_on_policy, stopping_of
+from d2k_agent.app.stopping import EarlyEnd, early_end
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.app.tool_sets import offered_tools
 from d2k_agent.config import RunConfig, Settings
@@ -76,8 +77,8 @@ def solve(
     refuse_unused(command_line, model)
     config = settings.resolve(_task_reference(task), model.name, chosen)
     offered_tools(config)
-    stopping_of(around, config, task)  # what is no policy is refused before anything is written
-    return _start(around, settings, task, config, model, watcher, f"solving {task_name}")
+    early = early_end(config, task, KnownCeilings(around).every)
+    return _start(around, settings, task, config, model, watcher, f"solving {task_name}", early)
 
 
 def replay(
@@ -143,6 +144,7 @@ def resume(
     task = task_of(trace.run, task_name)
     run.require_own_files()
     require_same_task(trace.run, task)
+    early = early_end(config, task, lambda: trace.run.ceilings)
     _require_its_gpu(around, trace.run)
     refuse_early(around, config)
     watcher.begin(f"resuming {name}")
@@ -156,7 +158,8 @@ def resume(
     if run.withdraw_stop():
         watcher.note("an earlier request to stop this run was never obeyed; it is withdrawn")
     watcher.past(trace.events)
-    return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+    stopping = None if early is None else early.rule()
+    return Assembly(around, settings, task, config, model, isolation, watcher, stopping).drive(run)
 
 
 def _over(run: str, reason: StopReason, name: str) -> str:
@@ -234,8 +237,9 @@ def _start(
     chosen: ChosenModel,
     watcher: Watcher,
     what: str,
+    early: EarlyEnd | None = None,
 ) -> Finished:
-    """Begin `what`, as a few words say, and drive it to its end."""
+    """Begin `what`, as a few words say, and drive it to its end, or to where `early` ends it."""
     from d2k_agent.catalog import staged_files
 
     require_gpu(around, config)
@@ -250,7 +254,8 @@ def _start(
 
     config = worded_as_recorded(config)
     price, quirks = price_of(around, settings, config), quirks_for(around, settings, config.model)
-    notes = (note_on_price(config, price), note_on_quirks(quirks), note_on_policy(config, task, price))
+    on_policy = None if early is None else early.note(priced=price is not None)
+    notes = (note_on_price(config, price), note_on_quirks(quirks), on_policy)
     for note in (*notes_on(chosen, config, task.slug), *notes):
         if note is not None:
             watcher.note(note)
@@ -265,12 +270,14 @@ def _start(
         staged={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         price=price,
         quirks=quirks,
+        ceilings=() if early is None else early.ceilings,
         isolation={"kind": isolation.kind, **isolation.details},
         versions=_versions(),
     )
     with _nothing_left_of_a_failure(path):
         run = RunFolder.create(path, record, files_to_keep(chosen))
-    return Assembly(around, settings, task, config, model, isolation, watcher).drive(run)
+    stopping = None if early is None else early.rule()
+    return Assembly(around, settings, task, config, model, isolation, watcher, stopping).drive(run)
 
 
 @contextmanager

@@ -2,61 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from d2k_agent.app.ceilings import KnownCeilings
-from d2k_agent.app.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from d2k_agent.agent import Stopping
-    from d2k_agent.catalog import Task
+    from d2k_agent.catalog import Counts, Task
     from d2k_agent.config import RunConfig
-    from d2k_agent.models import PriceRow
+    from d2k_agent.contract.ceilings import Ceilings
     from d2k_agent.records import Submission
-    from d2k_agent.study import BestFloors, FloorsFor
+    from d2k_agent.study import BestFloors, FloorsFor, Policy
 
 
-def stopping_of(around: Surroundings, config: RunConfig, task: Task) -> Stopping | None:
-    """What may end a run early, None where nothing does.
+@dataclass(frozen=True)
+class EarlyEnd:
+    """What may end a run early, read once. A policy that compares with no floor has no `counts` and no `ceilings`."""
 
-    Raises UsageError for the text of a policy that is none, and for counts of the task that are not what they should
-    be.
+    policy: Policy
+    task: Task
+    counts: Mapping[str, Counts]
+    ceilings: tuple[Ceilings, ...]
+
+    def rule(self) -> Stopping:
+        """What the loop asks after every turn."""
+        from d2k_agent.study import stop_rule
+
+        known = {item.device_name: item for item in self.ceilings}
+        return stop_rule(self.policy, floors_for(self.task, self.counts, known.get))
+
+    def note(self, *, priced: bool) -> str:
+        """What to know of the policy before the run begins. `priced`: its replies have a known price."""
+        from d2k_agent.study import never_stops
+
+        blind = never_stops(self.policy, floored=bool(self.counts), priced=priced)
+        return blind or f"{self.policy.text} may end this run early; the model is not told"
+
+
+def early_end(config: RunConfig, task: Task, ceilings: Callable[[], tuple[Ceilings, ...]]) -> EarlyEnd | None:
+    """What may end a run early, None where nothing does. `ceilings` are asked for where a policy needs them.
+
+    Raises UsageError for the text of a policy that is none, for counts of the task that are not what they should be,
+    and what `ceilings` raises.
     """
-    from d2k_agent.study import parse_policy, stop_rule
-
-    if config.stop_policy is None:
-        return None
-    return stop_rule(parse_policy(config.stop_policy), floors_for(around, task))
-
-
-def note_on_policy(config: RunConfig, task: Task, price: PriceRow | None) -> str | None:
-    """What to know of a run's stopping policy before it begins, None where it has none."""
     from d2k_agent.catalog import counts_of
-    from d2k_agent.study import never_stops, parse_policy
+    from d2k_agent.study import Headroom, parse_policy
 
     if config.stop_policy is None:
         return None
     policy = parse_policy(config.stop_policy)
-    blind = never_stops(policy, floored=bool(counts_of(task)), priced=price is not None)
-    return blind or f"{policy.text} may end this run early; the model is not told"
+    if not isinstance(policy, Headroom):
+        return EarlyEnd(policy, task, {}, ())
+    return EarlyEnd(policy, task, counts_of(task), ceilings())
 
 
-def floors_for(around: Surroundings, task: Task | None) -> FloorsFor:
+def floors_for(
+    task: Task | None, counts: Mapping[str, Counts], ceilings_of: Callable[[str], Ceilings | None]
+) -> FloorsFor:
     """The floors of the task's best known algorithm, as `tasks show` has them: for an operator, never for a model.
 
-    Raises UsageError where the file that has the task's counts is not what it should be.
+    `ceilings_of` gives what is known of the GPU of a name.
     """
-    from d2k_agent.catalog import cache_bytes, counts_of
+    from d2k_agent.catalog import cache_bytes
     from d2k_agent.reports.headroom import floors_of
     from d2k_agent.study import BestFloors
-
-    counts = {} if task is None else counts_of(task)
-    known = KnownCeilings(around)
 
     def floors(submission: Submission) -> BestFloors | None:
         environment = submission.verdict.environment
         device = environment.device_name
-        ceilings = known.best(device)
+        ceilings = ceilings_of(device)
         if task is None or ceilings is None or submission.times is None:
             return None
         found = {

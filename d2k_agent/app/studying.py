@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.reporting import read_runs, trace_of
 from d2k_agent.app.stopping import floors_for
 from d2k_agent.app.surroundings import Surroundings
@@ -44,6 +45,7 @@ def replay_stops(
 
     Raises UsageError for the text of a policy that is none.
     """
+    from d2k_agent.catalog import counts_of
     from d2k_agent.study import DEFAULT_POLICIES, parse_policy
 
     parsed = list({policy.text: policy for policy in map(parse_policy, policies or DEFAULT_POLICIES)}.values())
@@ -52,7 +54,8 @@ def replay_stops(
     def read(run: RunFolder, label: str, count: int) -> list[PolicyReplay]:
         trace = trace_of(run)
         _require_an_end(run, trace, label)
-        known = floors_for(around, _shipped(trace.run))
+        task = _shipped(trace.run)
+        known = floors_for(task, {} if task is None else counts_of(task), KnownCeilings(around).best)
 
         def noted(submission: Submission) -> BestFloors | None:
             floors = known(submission)

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from d2k_agent.config import RunConfig
+from d2k_agent.contract.ceilings import Ceilings
 from d2k_agent.models import PriceRow, Quirks
 
 FORMAT = 1
@@ -20,6 +21,7 @@ class RunRecord(BaseModel):
     them. `baseline_sha256` names the source that its speedups are over, None where the task has none. `staged` maps the
     names of the files that the agent was given to their sha256. `price` is what the run's replies are priced by
     to its end, None where no price was known. `quirks` is how its model is asked, None in runs that recorded none.
+    `ceilings` are what was known of GPUs when it began, for a stopping policy that compares with floors.
     `isolation` is the class of the tools' sandbox and its details.
     `versions` names what decides results (d2k-agent, python, torch, triton ...).
     """
@@ -37,6 +39,7 @@ class RunRecord(BaseModel):
     staged: dict[str, str] = {}
     price: PriceRow | None = None
     quirks: Quirks | None = None
+    ceilings: tuple[Ceilings, ...] = ()
     isolation: dict[str, Any] = {}
     versions: dict[str, str] = {}
 
