@@ -58,6 +58,13 @@ def wants_gpu(wish: Settings | RunConfig) -> bool:
     return wish.gpu is not None or wish.device == "cuda"
 
 
+def surely_on_a_cpu(around: Surroundings, config: RunConfig) -> bool:
+    """True where nothing can be measured. Behind a prefix, which device there is shows only with the first verdict."""
+    if config.device == "cpu":
+        return True
+    return config.evaluator is None and (not gpu_devices() or all_hidden(around.evaluator_environment()))
+
+
 def gpus_of_tools(around: Surroundings, config: RunConfig, progress: Progress) -> GpuShare:
     """The GPUs that the agent's own commands see: those of the evaluator, where that is on this machine."""
     from d2k_agent.sandbox import GpuShare

@@ -18,7 +18,7 @@ from d2k_agent import __version__
 from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.driving import Assembly, Finished, Watcher
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.launching import require_gpu, wants_gpu
+from d2k_agent.app.launching import require_gpu, surely_on_a_cpu, wants_gpu
 from d2k_agent.app.modelling import (
     REPLAY,
     ChosenModel,
@@ -254,7 +254,8 @@ def _start(
 
     config = worded_as_recorded(config)
     price, quirks = price_of(around, settings, config), quirks_for(around, settings, config.model)
-    on_policy = None if early is None else early.note(priced=price is not None)
+    on_a_cpu = surely_on_a_cpu(around, config)
+    on_policy = None if early is None else early.note(priced=price is not None, on_a_cpu=on_a_cpu)
     notes = (note_on_price(config, price), note_on_quirks(quirks), on_policy)
     for note in (*notes_on(chosen, config, task.slug), *notes):
         if note is not None:

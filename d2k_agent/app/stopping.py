@@ -31,11 +31,11 @@ class EarlyEnd:
         known = {item.device_name: item for item in self.ceilings}
         return stop_rule(self.policy, floors_for(self.task, self.counts, known.get))
 
-    def note(self, *, priced: bool) -> str:
-        """What to know of the policy before the run begins. `priced`: its replies have a known price."""
+    def note(self, *, priced: bool, on_a_cpu: bool) -> str:
+        """What to know of the policy before the run begins, see never_stops()."""
         from d2k_agent.study import never_stops
 
-        blind = never_stops(self.policy, floored=bool(self.counts), priced=priced)
+        blind = never_stops(self.policy, floored=bool(self.counts), priced=priced, on_a_cpu=on_a_cpu)
         return blind or f"{self.policy.text} may end this run early; the model is not told"
 
 

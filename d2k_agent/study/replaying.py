@@ -44,10 +44,11 @@ def stop_rule(policy: Policy, floors_for: FloorsFor) -> Callable[[Sequence[Point
     return rule
 
 
-def never_stops(policy: Policy, *, floored: bool, priced: bool) -> str | None:
+def never_stops(policy: Policy, *, floored: bool, priced: bool, on_a_cpu: bool = False) -> str | None:
     """Why `policy` cannot end a run that is about to begin, None where it may.
 
-    `floored`: there are floors of its task, `priced`: its replies have a price.
+    `floored`: there are floors of its task, `priced`: its replies have a price, `on_a_cpu`: its
+    candidates are judged on one.
     """
     if isinstance(policy, Headroom) and not floored:
         return f"{policy.text} will not stop this run: no floor of its task is known"
@@ -55,4 +56,6 @@ def never_stops(policy: Policy, *, floored: bool, priced: bool) -> str | None:
         return (
             f"{policy.text} will not stop this run: its replies have no known price, and no percent-per-mtok is given"
         )
+    if on_a_cpu:
+        return f"{policy.text} will not stop this run: nothing is measured on a CPU, so that nothing is eligible"
     return None

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.app.ceilings import KnownCeilings
+from d2k_agent.app.launching import surely_on_a_cpu
 from d2k_agent.app.stopping import EarlyEnd, early_end
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import find_task
@@ -89,9 +90,26 @@ def test_a_damaged_file_is_told_before_a_run_that_needs_it_and_no_other(
         early_end(run_of(policy), find_task("muon"), known.every)
 
 
+@pytest.mark.parametrize(
+    ("device", "evaluator", "hidden", "cpu"),
+    [
+        ("cpu", None, {}, True),
+        ("cpu", "ssh gpu-host", {}, True),
+        ("auto", "ssh gpu-host", {}, False),
+        ("auto", None, {"CUDA_VISIBLE_DEVICES": ""}, True),
+    ],
+)
+def test_where_nothing_can_be_measured_is_known_before_a_run(
+    device: str, evaluator: str | None, hidden: dict[str, str], cpu: bool, tmp_path: Path
+) -> None:
+    around = Surroundings(tmp_path, {"HOME": str(tmp_path), **hidden}, tmp_path, "python")
+    config = dataclasses.replace(run_of("plateau"), device=device, evaluator=evaluator)
+    assert surely_on_a_cpu(around, config) is cpu
+
+
 def test_the_counts_of_a_task_are_executed_once_for_its_judge_and_once_for_its_policy(tmp_path: Path) -> None:
     model = script(tmp_path, call("bash", command="true"))
-    options = ["--model", model, "--protocol", "efficient", "--stop-policy", "headroom", "--run-dir", "r"]
+    options = ["--model", model, "--protocol", "efficient", "--stop-policy", "headroom", "--device", "cpu"]
     done = subprocess.run(
         [sys.executable, "-c", COUNTER, "solve", "muon", *options],
         cwd=tmp_path,
@@ -102,3 +120,4 @@ def test_the_counts_of_a_task_are_executed_once_for_its_judge_and_once_for_its_p
         check=False,
     )
     assert "executed 2 status 0" in done.stdout, done
+    assert "headroom:factor=1.2 will not stop this run: nothing is measured on a CPU" in done.stdout + done.stderr

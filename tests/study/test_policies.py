@@ -135,3 +135,5 @@ def test_who_can_never_stop_a_run_is_told_before_it_begins() -> None:
     assert never_stops(Gain(percent_per_usd=1.0, percent_per_mtok=1.0), floored=False, priced=False) is None
     assert never_stops(Headroom(), floored=True, priced=False) is None
     assert never_stops(Plateau(), floored=False, priced=False) is None
+    for policy in (Headroom(), Plateau(), Gain(percent_per_usd=1.0)):
+        assert "nothing is measured on a CPU" in str(never_stops(policy, floored=True, priced=True, on_a_cpu=True))
