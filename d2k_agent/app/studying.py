@@ -73,10 +73,10 @@ def replay_stops(
 def _replayed(
     trace: Trace, label: str, folder: str, policies: Sequence[Policy], floors: FloorsFor
 ) -> list[PolicyReplay]:
-    from d2k_agent.records import History
+    from d2k_agent.records import History, StopReason
     from d2k_agent.reports.curve_report import run_report
     from d2k_agent.reports.stop_text import PolicyReplay
-    from d2k_agent.study import first_stop
+    from d2k_agent.study import Decision, first_stop
 
     report = run_report(trace, label, folder, driven=False, most_chars=None)
     if report.curve.end.best is None:
@@ -91,7 +91,8 @@ def _replayed(
     replays = []
     for policy in policies:
         stop = first_stop(history.points, policy, floors)
-        decision = stop.decision
+        cut_off = stop.after_turn is None and report.state == StopReason.STOP_POLICY.value
+        decision = Decision(None, "its own stopping policy ended the run before") if cut_off else stop.decision
         replay = PolicyReplay(
             policy.text, report, stop.after_turn, decision.stop is None, decision.why, decision.numbers
         )

@@ -21,7 +21,8 @@ gain:percent-per-usd=0.5     stop when the next turn is expected to make it bett
                              the last 20 did (turns=N); percent-per-mtok=X: a million tokens, where no price is known
 
 Each policy sees only what was recorded until the turn that it decides about, and waits for the first eligible
-submission. Several runs are averaged where they were judged in the same circumstances. Nothing is written."""
+submission. Several runs are averaged where model, levels, turn limit and own policy are the same and they were judged
+in the same circumstances. Nothing is written."""
 COULD_NOT_REPLAY = 2
 
 

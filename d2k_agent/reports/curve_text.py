@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from d2k_agent.contract.wording import counted
 from d2k_agent.models import BUCKETS
 from d2k_agent.records import Curve, Point, Spent
-from d2k_agent.reports.curve_report import RunReport, groups
+from d2k_agent.reports.curve_report import Circumstances, RunReport, groups
 from d2k_agent.reports.tables import UNKNOWN, at_least, count, dollars, number, seconds, table
 
 HEADER = ("turn", "what", "score", *(name.replace("_", " ") for name in BUCKETS), "US$", "GPU time")
@@ -51,7 +51,7 @@ def curve_text(runs: Sequence[RunReport], budgets: Sequence[int]) -> str:
         ]
         lines += [table(("run", *HEADER), rows, ("turn", *HEADER[2:])), where_text(kind), ""]
     if len(kinds) > 1:
-        lines += [apart_text(kinds), ""]
+        lines += [apart_text([kind[0].circumstances for kind in kinds]), ""]
     notes = ((run.name, note) for run in runs for note in (*run.notes, *budget_notes(run, budgets)))
     return "\n".join([*lines, *told_once(notes), METHOD])
 
@@ -114,12 +114,12 @@ def _values(runs: Sequence[RunReport], name: str) -> str:
     return " or ".join(dict.fromkeys(value for run in runs for fact, value in run.facts if fact == name))
 
 
-def apart_text(kinds: Sequence[Sequence[RunReport]]) -> str:
-    """Why runs stand in several tables."""
-    first = kinds[0][0].circumstances
-    differing = list(dict.fromkeys(name for kind in kinds[1:] for name in kind[0].circumstances.differences(first)))
+def apart_text(kinds: Sequence[Circumstances], so: str = "do not compare their scores") -> str:
+    """Why runs stand in several tables, and what to do about it."""
+    names = dict.fromkeys(name for kind in kinds[1:] for name in kind.differences(kinds[0]))
+    differing = [name.replace("_", " ") for name in names]
     told = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
-    return f"These are {len(kinds)} kinds of runs, which differ in {told}: do not compare their scores."
+    return f"These are {len(kinds)} kinds of runs, which differ in {told}: {so}."
 
 
 def score_text(point: Point) -> str:

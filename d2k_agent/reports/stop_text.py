@@ -9,7 +9,7 @@ from typing import Any
 
 from d2k_agent.contract.wording import counted
 from d2k_agent.records import Saved
-from d2k_agent.reports.curve_report import RunReport, groups
+from d2k_agent.reports.curve_report import Circumstances, RunReport
 from d2k_agent.reports.curve_text import apart_text, told_once, where_text
 from d2k_agent.reports.tables import UNKNOWN, table
 
@@ -31,11 +31,23 @@ NOT_KNOWN = Saved(None, None, None, None)
 
 
 @dataclass(frozen=True)
+class Kind(Circumstances):
+    """What runs must have in common before their shares are averaged: also who wrote, what it was told, and how long it
+    could go on (`stop_policy`: the run's own, None where it had none)."""
+
+    model: str
+    levels: str
+    turns: int
+    stop_policy: str | None
+
+
+@dataclass(frozen=True)
 class PolicyReplay:
     """A policy over a run that is over.
 
     `after_turn` is None where it let the run go on to its end, and it is `undecided` where it could not tell at some
-    turn of that run. `why` and `numbers` are those of the decision that this rests on.
+    turn of that run, or where another policy had ended it before. `why` and `numbers` are those of the decision that
+    this rests on.
     """
 
     policy: str
@@ -73,13 +85,13 @@ def stop_text(replays: Sequence[PolicyReplay], floors: Sequence[str]) -> str:
     `floors` say where the floors are from that were compared with.
     """
     runs = _runs(replays)
-    kinds = groups(runs)
+    kinds = _kinds(runs)
     lines = []
-    for kind in kinds:
-        rows = [row for of_policy in _by_policy(replays, kind) for row in _rows(of_policy)]
-        lines += [table(HEADER, rows, HEADER[2:]), where_text(kind), ""]
+    for kind, alike in kinds.items():
+        rows = [row for of_policy in _by_policy(replays, alike) for row in _rows(of_policy)]
+        lines += [table(HEADER, rows, HEADER[2:]), f"{where_text(alike)} {_who_text(kind)}", ""]
     if len(kinds) > 1:
-        lines += [f"{apart_text(kinds)} Means are over runs of one kind.", ""]
+        lines += [apart_text(list(kinds), "means are over runs of one kind"), ""]
     lines += told_once(_reasons(replay for replay in replays if replay.undecided or len(runs) == 1))
     lines += told_once((run.name, note) for run in runs for note in run.notes)
     return "\n".join([*lines, *(f"Floors: {text}." for text in floors), METHOD])
@@ -89,21 +101,21 @@ def stop_data(replays: Sequence[PolicyReplay], floors: Sequence[str], problems: 
     """The same as one object.
 
     Scripts may rely on `problems` (by run, a sentence each), `floors`, `replays` (one a policy and run) and `means`
-    (one a policy and kind of runs). `comparable` is equal for runs that may be compared. Shares are in percent, null
+    (one a policy and kind of runs). `comparable` is equal for runs of one kind. Shares are in percent, null
     where unknown, as they are where a policy is `undecided` and where a part of what was saved was not counted; where
     what the whole run took has gaps, the field with `_lower_bound` says so.
     """
-    kinds = groups(_runs(replays))
-    number_of = {id(run): number for number, kind in enumerate(kinds, start=1) for run in kind}
+    kinds = _kinds(_runs(replays))
+    number_of = {id(run): number for number, alike in enumerate(kinds.values(), start=1) for run in alike}
     return {
         "problems": dict(problems),
         "floors": list(floors),
-        "kinds": [dataclasses.asdict(kind[0].circumstances) for kind in kinds],
+        "kinds": [dataclasses.asdict(kind) for kind in kinds],
         "replays": [_replay_data(replay, number_of[id(replay.run)]) for replay in replays],
         "means": [
             _mean_data(of_policy, number)
-            for number, kind in enumerate(kinds, start=1)
-            for of_policy in _by_policy(replays, kind)
+            for number, alike in enumerate(kinds.values(), start=1)
+            for of_policy in _by_policy(replays, alike)
         ],
     }
 
@@ -141,6 +153,28 @@ def _mean_data(replays: Sequence[PolicyReplay], comparable: int) -> dict[str, An
 
 def _runs(replays: Sequence[PolicyReplay]) -> list[RunReport]:
     return list({id(replay.run): replay.run for replay in replays}.values())
+
+
+def _kinds(runs: Sequence[RunReport]) -> dict[Kind, list[RunReport]]:
+    """The runs by kind, in the order in which each kind comes first."""
+    found: dict[Kind, list[RunReport]] = {}
+    for run in runs:
+        config = run.record.config
+        levels = "".join(config.levels) or "none"
+        kind = Kind(
+            **vars(run.circumstances),
+            model=config.model,
+            levels=levels,
+            turns=config.turns,
+            stop_policy=config.stop_policy,
+        )
+        found.setdefault(kind, []).append(run)
+    return found
+
+
+def _who_text(kind: Kind) -> str:
+    own = kind.stop_policy or "none"
+    return f"Model {kind.model}, levels {kind.levels}, a limit of {counted(kind.turns, 'turn')}, stopping policy {own}."
 
 
 def _by_policy(replays: Sequence[PolicyReplay], runs: Sequence[RunReport]) -> list[list[PolicyReplay]]:

@@ -110,10 +110,40 @@ def test_runs_of_another_kind_are_in_no_mean(study: Study, tmp_path: Path) -> No
     recorded(tmp_path, "two", *events, run=record("two", protocol="paper"))
     answer = study("one", "two", *PLATEAU)
     assert "mean of" not in answer.out
-    assert "differ in protocol: do not compare their scores. Means are over runs of one kind." in answer.out
+    assert "differ in protocol: means are over runs of one kind." in answer.out
     data = json.loads(study("one", "two", *PLATEAU, "--json").out)
     assert [(mean["comparable"], mean["runs"]) for mean in data["means"]] == [(1, 1), (2, 1)]
     assert [kind["protocol"] for kind in data["kinds"]] == ["default", "paper"]
+
+
+@pytest.mark.parametrize(
+    ("config", "difference"),
+    [
+        ({"model": "other/model"}, "model"),
+        ({"levels": ("L1", "L2")}, "levels"),
+        ({"turns": 20}, "turns"),
+        ({"stop_policy": "plateau"}, "stop policy"),
+    ],
+)
+def test_runs_of_another_model_level_limit_or_policy_are_in_no_mean(
+    config: dict[str, object], difference: str, study: Study, tmp_path: Path
+) -> None:
+    events = a_curved_run(2.0, None, None, None).events
+    recorded(tmp_path, "one", *events, run=record("one", protocol="efficient"))
+    recorded(tmp_path, "two", *events, run=record("two", protocol="efficient", **config))
+    answer = study("one", "two", *PLATEAU)
+    assert f"differ in {difference}: means are over runs of one kind." in answer.out and "mean of" not in answer.out
+    assert "Model some/model, levels L1, a limit of 350 turns, stopping policy none." in answer.out
+
+
+def test_what_a_policy_does_after_another_one_ended_the_run_nobody_knows(study: Study, tmp_path: Path) -> None:
+    events = [*turns_of([2.0, None, None]), *ending([2.0, None, None], StopReason.STOP_POLICY)]
+    recorded(tmp_path, "cut", *events, run=record("cut", protocol="efficient", stop_policy="plateau:turns=2,percent=1"))
+    answer = study("cut", *PLATEAU, "--policy", "plateau:turns=5,percent=1")
+    assert "plateau:turns=2,percent=1 cut 3 of 3 0.0 % 0.0 % 0.0 % 100.0 %".split() in cells(answer)
+    unknown = "plateau:turns=5,percent=1 cut cannot tell (3) unknown unknown unknown unknown"
+    assert unknown.split() in cells(answer)
+    assert "cannot tell when to stop (cut): its own stopping policy ended the run before." in answer.out
 
 
 def test_a_run_that_a_policy_ended_says_so(study: Study, tmp_path: Path) -> None:

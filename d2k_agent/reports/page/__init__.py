@@ -35,7 +35,7 @@ def page_html(runs: Sequence[RunReport], budgets: Sequence[int], problems: Mappi
         told = [element("li", f"{run}: {problem}.") for run, problem in problems.items()]
         content += [element("h2", "Not in this report"), element("ul", *told)]
     if len(kinds) > 1:
-        content.append(element("p", apart_text(kinds), class_="warning"))
+        content.append(element("p", apart_text([kind[0].circumstances for kind in kinds]), class_="warning"))
     for index, kind in enumerate(kinds, start=1):
         title = "Curve and cost" if len(kinds) == 1 else f"Kind {index}: {counted(len(kind), 'run')}"
         content.append(element("section", element("h2", title), *compared(kind, numbers, budgets, f"k{index}")))
