@@ -4,6 +4,7 @@ answer."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,16 +46,15 @@ def host_tools(
 ) -> dict[str, HostTool]:
     """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
 
-    `incumbent` knows the submission to beat. What is submitted again unchanged gets the verdict that it has, without a
-    new submission: nobody may try seeds until one is lucky. `wording` is one of the configuration's WORDINGS; under
-    "brief" a profile takes `profile_tokens` at most.
+    `incumbent` knows the submissions so far. What is submitted again unchanged gets the verdict that it has, without a
+    new submission, also after a resume: nobody may try seeds until one is lucky. `wording` is one of the
+    configuration's WORDINGS; under "brief" a profile takes `profile_tokens` at most.
     """
     from d2k_agent.agent import submission_data
     from d2k_agent.records import QUEUED_S
     from d2k_agent.toolbox import HostAnswer, PathError, read_file
 
     told = partial(brief_answer, profile_tokens=profile_tokens) if wording == "brief" else answer_text
-    known: dict[tuple[str, tuple[str, ...]], Verdict] = {}
 
     def tool(kind: JobKind) -> HostTool:
         def call(arguments: Mapping[str, Any]) -> HostAnswer:
@@ -67,15 +67,12 @@ def host_tools(
             except (UsageError, PathError) as problem:
                 return HostAnswer("error", str(problem))
             submits = kind is JobKind.EVALUATE
-            key = source_sha256(source), tuple(labels)
-            if submits and key in known:
-                text = ALREADY_JUDGED + told(kind, known[key])
-                return HostAnswer("ok", text, {"outcome": _outcome(kind, known[key])})
+            before = _judged_before(incumbent, source) if submits else None
+            if before is not None:
+                return HostAnswer("ok", ALREADY_JUDGED + told(kind, before), {"outcome": _outcome(kind, before)})
             wish = _wish(task, incumbent, source, labels, arguments) if kind is JobKind.PROFILE else None
             check = SanitizerCheck(arguments.get("check", SanitizerCheck.MEMCHECK))
             verdict = evaluation.judge(kind, source, labels, incumbent.speedup() if submits else None, wish, check)
-            if submits and verdict.status in _DECIDED:
-                known[key] = verdict
             data = submission_data(source, verdict) if submits else profile_data(verdict)
             if verdict.seconds.get(QUEUED):
                 data[QUEUED_S] = verdict.seconds[QUEUED]
@@ -85,6 +82,18 @@ def host_tools(
         return call
 
     return {name: tool(kind) for name, kind in KINDS.items()}
+
+
+def _judged_before(incumbent: Incumbent, source: str) -> Verdict | None:
+    """The first verdict on this text that a second look would not change, None where there is none."""
+    from d2k_agent.records import joined
+
+    sha256 = source_sha256(source)
+    for item in incumbent.submissions():
+        if item.sha256 == sha256 and item.verdict.status in _DECIDED:
+            with suppress(ValueError):  # a record that another version wrote is no verdict to repeat
+                return joined(item.verdict, item.times)
+    return None
 
 
 def _wish(

@@ -1,4 +1,4 @@
-"""The score that a submission has to beat: that of the best eligible one before it, as the run's log tells it."""
+"""The submissions so far, and the score that the next has to beat: that of the best eligible one, as the log tells."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from d2k_agent.config import RunConfig
-    from d2k_agent.records import Choice, Event, RunFolder
+    from d2k_agent.records import Choice, Event, RunFolder, Submission
 
 
 class Incumbent:
@@ -28,10 +28,15 @@ class Incumbent:
     def choice(self) -> Choice | None:
         """The incumbent; None while nothing eligible was handed in."""
         from d2k_agent.agent import select
+
+        return select(self.submissions(), self._workloads, self._turns).selection
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """What was handed in so far, in order."""
         from d2k_agent.records import submissions
 
         self._catch_up()
-        return select(submissions(self._judged), self._workloads, self._turns).selection
+        return submissions(self._judged)
 
     def latency_ms(self, sha256: str, label: str) -> float | None:
         """The latest measured latency of a candidate on a workload; None where it was not measured."""

@@ -56,7 +56,7 @@ from d2k_agent.records.trace import (
     read_trace,
     submissions,
 )
-from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
+from d2k_agent.records.verdicts import Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut, joined
 
 __all__ = [
     "FALLBACK_SCORE",
@@ -117,6 +117,7 @@ __all__ = [
     "cost_at",
     "curve",
     "cut",
+    "joined",
     "lost_attempts",
     "message_of",
     "queued_s",

@@ -1,7 +1,8 @@
 """A verdict cut in two: what was found, and what was measured.
 
-Covers: the record of a verdict without any time in it, the record of its times, and the cut. The cut is what keeps a
-judge blind: whoever builds its input from VerdictRecord cannot leak a runtime. Does not cover: who is eligible.
+Covers: the record of a verdict without any time in it, the record of its times, the cut, and joining the two. The
+cut is what keeps a judge blind: whoever builds its input from VerdictRecord cannot leak a runtime. Does not cover: who
+is eligible.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from d2k_agent.contract import (
     Check,
+    CompileReport,
     Environment,
     Measurement,
     Profile,
@@ -151,6 +153,50 @@ def cut(verdict: Verdict) -> Cut:
         libraries=verdict.libraries,
     )
     return Cut(verdict=found, times=_times(verdict) if timed else None, seconds=finite(seconds))
+
+
+def joined(found: VerdictRecord, times: Times | None) -> Verdict:
+    """The verdict that was cut into these, without the durations of its evaluation.
+
+    Raises ValueError for records that no verdict of this version is cut into.
+    """
+    timed = {} if times is None else {item.label: item for item in times.workloads}
+    report = found.compile_report
+    return Verdict(
+        found.status,
+        found.candidate_sha256,
+        found.message if times is None else times.message,
+        found.environment,
+        found.violations if times is None else times.violations,
+        tuple(_joined_result(item, timed.get(item.label)) for item in found.workloads),
+        None if report is None else from_data(CompileReport, {**report, "seconds": 0.0}),
+        found.peak_memory_bytes,
+        None if times is None else times.geomean_speedup,
+        found.seed_commitment,
+        found.notes if times is None else times.notes,
+        baseline_sha256=None if times is None else times.baseline_sha256,
+        drift=None if times is None else times.drift,
+        profile=None if times is None else times.profile,
+        libraries=found.libraries,
+        impossible=() if times is None else times.impossible,
+    )
+
+
+def _joined_result(found: WorkloadVerdict, time: WorkloadTime | None) -> WorkloadResult:
+    measurement = None if time is None else time.measurement
+    return WorkloadResult(
+        found.label,
+        found.status,
+        found.checks,
+        found.registered,
+        None if measurement is None else measurement.mean_ms,
+        None if time is None else time.speedup,
+        found.rel_norm,
+        measurement,
+        found.message if time is None else time.message,
+        None if time is None else time.baseline,
+        found.kernels,
+    )
 
 
 def _timed(verdict: Verdict) -> bool:

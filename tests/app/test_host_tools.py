@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.agent.submitting import record_submission
 from d2k_agent.app.evaluation import Evaluation
 from d2k_agent.app.host_tools import ALREADY_JUDGED, host_tools
 from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import QUEUED, EvaluatorJob, Verdict, VerdictStatus
 from d2k_agent.launchers import FakeLauncher
-from d2k_agent.records import QUEUED_S
+from d2k_agent.records import QUEUED_S, EventLog, RunFolder
 from tests.agent.scene import HERE, new_run
 
 MUON = find_task("muon")
@@ -23,30 +24,43 @@ def nobody(tmp_path: Path) -> Incumbent:
     """The incumbent of a run that has none."""
     run = new_run(tmp_path / "run")
     run.events.touch()
+    return of(run)
+
+
+def of(run: RunFolder) -> Incumbent:
     record = run.read_record()
     return Incumbent(run, record.config, record.workloads)
 
 
-def submit_twice(tmp_path: Path, status: VerdictStatus, second: str = SOURCE) -> tuple[FakeLauncher, list[str], int]:
-    """The launcher, both answers, and how many of them are recorded as submissions."""
+def submit_twice(
+    tmp_path: Path, status: VerdictStatus, second: str = SOURCE, *, resumed: bool = False
+) -> tuple[FakeLauncher, list[str], int]:
+    """The launcher, both answers, and how many of them are recorded as submissions; `resumed` in between or not."""
 
     def answer(job: EvaluatorJob) -> Verdict:
         return Verdict(status, job.candidate_sha256, f"seed {job.seed[:8]}", HERE)
 
     launcher = FakeLauncher(answer)
     evaluation = Evaluation(launcher, MUON, target=None, device="auto", unsafe=False)
-    submit = host_tools(evaluation, MUON, tmp_path, nobody(tmp_path))["submit"]
+    run = new_run(tmp_path / "run")
+    run.events.touch()
+    submit = host_tools(evaluation, MUON, tmp_path, of(run))["submit"]
     answers = []
-    for source in (SOURCE, second):
+    for turn, source in enumerate((SOURCE, second), 1):
+        if resumed:
+            submit = host_tools(evaluation, MUON, tmp_path, of(run))["submit"]
         (tmp_path / "solution.py").write_text(source)
         answers.append(submit({"path": "solution.py"}))
+        with EventLog(run.events) as log:
+            log.append(*record_submission(run, turn, f"c{turn}", dict(answers[-1].data)))
     assert all(item.data["outcome"] == status for item in answers)
     return launcher, [item.text for item in answers], sum("verdict" in item.data for item in answers)
 
 
 @pytest.mark.parametrize("status", [VerdictStatus.UNTIMED, VerdictStatus.INCORRECT, VerdictStatus.COMPILE_ERROR])
-def test_the_same_text_is_not_judged_under_a_second_seed(tmp_path: Path, status: VerdictStatus) -> None:
-    launcher, (first, again), recorded = submit_twice(tmp_path, status)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_same_text_is_not_judged_under_a_second_seed(tmp_path: Path, status: VerdictStatus, resumed: bool) -> None:
+    launcher, (first, again), recorded = submit_twice(tmp_path, status, resumed=resumed)
 
     assert len(launcher.jobs) == recorded == 1
     assert again == ALREADY_JUDGED + first

@@ -21,7 +21,7 @@ from d2k_agent.contract import (
     Violation,
     WorkloadResult,
 )
-from d2k_agent.records import Submission, Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut
+from d2k_agent.records import Submission, Times, VerdictRecord, WorkloadTime, WorkloadVerdict, cut, joined
 
 HERE = Environment("host", "cuda", "H200", "b200", "landlock", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
 SHA = "a" * 64
@@ -235,6 +235,15 @@ def test_the_words_of_a_verdict_without_a_latency_stay_with_the_times_too(verdic
     assert (parts.times.message, parts.times.violations) == (verdict.message, verdict.violations)
     assert [item.check for item in parts.verdict.violations] == [item.check for item in verdict.violations]
     assert parts.times.measured == frozenset()
+
+
+@pytest.mark.parametrize("verdict", [fast(), everything(), noisy(), forged(), *AFTER_TIMING_BEGAN])
+def test_what_was_cut_is_joined_again_but_for_how_long_the_checking_took(verdict: Verdict) -> None:
+    parts = cut(verdict)
+    found = VerdictRecord.model_validate_json(parts.verdict.model_dump_json())
+    report = verdict.compile_report and dataclasses.replace(verdict.compile_report, seconds=0.0)
+
+    assert joined(found, parts.times) == dataclasses.replace(verdict, seconds={}, compile_report=report)
 
 
 def test_a_drift_that_is_no_number_becomes_unknown() -> None:
