@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from d2k_agent.records import CacheChecked, CacheRecord, Compacted, Compaction
 
 MOST_MISSES = 8
-_NUMBER = re.compile(r"\d[\d,.]*")
+_VARIES = re.compile(r"\d[\d,.]* (?:s|old results?)\b")
+"""Seconds and how many results. Other numbers of a reason are of a place, or a name's: those are reasons apart."""
 
 
 def cause_of(event: CacheChecked) -> tuple[str, bool]:
-    """What misses of one cause have in common: the words of why, and whether anything was read all the same."""
-    return _NUMBER.sub("#", event.why or ""), event.observed > 0
+    """What misses of one cause have in common: why, its seconds and amounts apart, and whether anything was read."""
+    return _VARIES.sub("#", event.why or ""), event.observed > 0
 
 
 def check_text(event: CacheChecked) -> str:
@@ -46,7 +47,9 @@ def cache_lines(record: CacheRecord) -> Iterator[str]:
     for miss in record.misses:
         causes.setdefault(cause_of(miss), []).append(miss)
     for first, *more in list(causes.values())[:MOST_MISSES]:
-        alike = f" So did {counted(len(more), 'later request')}, for the same reason." if more else ""
+        lost = count(sum(miss.expected - miss.observed for miss in (first, *more)))
+        requests = counted(len(more), "later request")
+        alike = f" So did {requests}, for the same reason: {lost} expected tokens in all were not read." if more else ""
         yield f"{check_text(first)}.{alike}"
     left = sum(len(misses) for misses in list(causes.values())[MOST_MISSES:])
     if left:
