@@ -11,19 +11,22 @@ from dataclasses import dataclass
 
 from d2k_agent.errors import ContextOverflow
 from d2k_agent.models import Message
-from d2k_agent.models.tokens import count_message
+from d2k_agent.models.tokens import count_content
 from d2k_agent.records import ModelReplied
+
+_UNSURE = 0.2
+"""The part of our own count that another tokenizer may do without."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The context window of `model` in tokens of input, None where no row says it."""
+    """The context window of `model` in tokens, None where no row says it."""
 
     model: str
     tokens: int | None = None
 
     def require_room(self, messages: Sequence[Message], last: ModelReplied | None, shortened: int) -> None:
-        """Raise ContextOverflow where a request with `messages` would not fit.
+        """Raise ContextOverflow where a request with `messages` would surely not fit.
 
         `last` is the reply before, None before the first, and `shortened` the tokens that were taken out since. What
         the provider counted of its request is taken as it is, and what came since is counted here; where it counted
@@ -33,12 +36,13 @@ class Window:
         if self.tokens is None or last is None or before is None:
             return
         at = max(index for index, message in enumerate(messages) if message.get("role") == "assistant")
-        reply, *since = map(count_message, messages[at:])
-        # Encrypted reasoning is longer as a text than what the provider counts of it.
+        reply, *since = map(count_content, messages[at:])
+        # Calls that were read out of the content stand there twice.
         reply = reply if last.usage.output is None else min(reply, last.usage.output)
-        about = before - shortened + reply + sum(since)
-        if about > self.tokens:
+        new = reply + sum(since) - shortened
+        about = before + new
+        if about - _UNSURE * abs(new) > self.tokens:
             raise ContextOverflow(
-                f"the conversation no longer fits {self.model}: the next request has about {about:,} tokens, and its "
-                f"row in the table of models says context_tokens = {self.tokens}; a larger context would hold it"
+                f"the conversation no longer fits {self.model}: the next request has about {about:,} tokens, and "
+                f"its row in the table of models says context_tokens = {self.tokens}; a larger context would hold it"
             )

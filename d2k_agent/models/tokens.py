@@ -29,6 +29,18 @@ def count_message(message: dict[str, Any]) -> int:
     return count_tokens(json.dumps(message, ensure_ascii=False))
 
 
+def count_content(message: dict[str, Any]) -> int:
+    """The tokens of the texts that a message carries: its content, and the names and arguments of its calls.
+
+    Reasoning is left out, since not every provider gets it back, and so is what JSON adds: providers count neither.
+    """
+    content = message.get("content") or ""
+    parts = [content] if isinstance(content, str) else [str(part.get("text") or "") for part in content]
+    for call in message.get("tool_calls") or ():
+        parts += call["function"]["name"], call["function"]["arguments"]
+    return sum(map(count_tokens, parts))
+
+
 @cache
 def _encode() -> Callable[[str], Sequence[int]]:
     folder = package_folder()
