@@ -58,7 +58,8 @@ ROWS: dict[str, CacheRules] = {
 """Models whose prices ship, with the rules of their providers' caches."""
 METHOD = (
     "Nobody was asked: tokens are counted on this machine, which no provider does alike, and what is read from a cache "
-    "or written to it is that of a simulated one with the provider's rules."
+    "or written to it is that of a simulated one with the provider's rules. Profiles were recorded without a "
+    "diagnosis: one that has it is longer."
 )
 
 

@@ -1,7 +1,8 @@
 """The evaluator's recorded answers in another wording: read back from the tables that were recorded, and told anew.
 
 Covers: verdicts, compile reports and profiles in this version's words. A report that these words cannot be made again
-from is refused, so that what is counted is what was recorded.
+from is refused, so that what is counted is what was recorded. A profile is read without a diagnosis, as the sample has
+it: what this version says of one is longer by what bounds each kernel.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.compile_text import compile_text
 from d2k_agent.reports.profile_text import profile_text
+from d2k_agent.reports.tables import UNKNOWN
 
 _COLUMNS = re.compile(r" {2,}")
 _KERNEL = re.compile(r"(\w+):(\d+)")
@@ -67,7 +69,8 @@ def verdict_of(trace: Trace, answer: ToolFinished) -> Verdict:
 def read_compile(text: str) -> CompileReport:
     """The report that compile_text() made `text` of. Raises ValueError for what it did not make."""
     text = text.removeprefix("Status: compile_error\n\n")
-    head, _, rows = text.partition("\n\n")
+    told, _, rows = text.partition("\n\n")
+    head, *warnings = told.split("\nwarning: ")
     fields = re.fullmatch(r"(?:Compiles|Does not compile) for (\w+) \((\w+), Triton ([\d.]+)\): (.*)", head, re.DOTALL)
     if fields is None:
         raise ValueError(f"no report of this version begins like this: {head[:80]}")
@@ -75,9 +78,10 @@ def read_compile(text: str) -> CompileReport:
     at = re.search(r"launched by run\(\) at (.*?)\. This says", rest)
     kernels = tuple(_kernel(_COLUMNS.split(line.strip())) for line in rows.splitlines()[1:])
     labels = tuple(at[1].split(", ")) if at else ()
-    report = CompileReport(target, architecture, triton, kernels, labels)
+    report = CompileReport(target, architecture, triton, kernels, labels, warnings=tuple(warnings))
     report = report if at else replace(report, error=rest, error_kind="compile")
-    if compile_text(report) != text:
+    left_out = any("\n" in warning for warning in warnings)  # a line says how many more there were
+    if left_out or compile_text(report) != text:
         raise ValueError("a recorded compile report is not one of this version's")
     return report
 
@@ -86,7 +90,8 @@ def _kernel(cells: Sequence[str]) -> KernelReport:
     named = _KERNEL.fullmatch(cells[0])
     if named is None or len(cells) != 10:
         raise ValueError(f"no row of a compile report: {cells}")
-    warps, stages, registers, spill, shared, launches = (int(cells[at].replace(",", "")) for at in (1, 2, 3, 4, 5, 7))
+    warps, stages, shared, launches = (int(cells[at].replace(",", "")) for at in (1, 2, 5, 7))
+    registers, spill = (None if cells[at] == UNKNOWN else int(cells[at].replace(",", "")) for at in (3, 4))
     told = [] if cells[8] == "-" else [item.split(" ", 1) for item in cells[8].split(", ")]
     return KernelReport(
         name=named[1],
@@ -94,7 +99,7 @@ def _kernel(cells: Sequence[str]) -> KernelReport:
         num_stages=stages,
         registers=registers,
         spill_store_bytes=spill,
-        spill_load_bytes=0,
+        spill_load_bytes=None if spill is None else 0,
         stack_bytes=0,
         shared_bytes=shared,
         tensor_memory_columns=None if cells[6] == "-" else int(cells[6]),

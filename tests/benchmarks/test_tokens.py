@@ -14,6 +14,7 @@ from benchmarks.sample.rewording import read_compile, worded
 from d2k_agent.catalog import samples_dir
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.records import ToolFinished, Trace, read_trace
+from d2k_agent.reports.compile_text import compile_text
 from tests.reports.curved import PRICE
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "tokens.py"
@@ -49,6 +50,17 @@ def test_a_report_of_another_version_is_refused(trace: Trace) -> None:
         read_compile(f"{report}\n")
     with pytest.raises(ValueError, match="begins like this"):
         read_compile("It compiles")
+
+
+def test_a_report_with_warnings_and_unread_counts_is_read_whole(trace: Trace) -> None:
+    recorded = next(e.text for e in trace.events if isinstance(e, ToolFinished) and e.name == "compile" and e.turn == 5)
+    first, *others = read_compile(recorded).kernels
+    unread = replace(first, registers=None, spill_store_bytes=None, spill_load_bytes=None)
+    warnings = ("kernel f (line 41) loads 2 bytes at a time, where 16 would go.", "kernel g spills 44 KB")
+    report = replace(read_compile(recorded), kernels=(unread, *others), warnings=warnings)
+    assert read_compile(compile_text(report)) == report
+    with pytest.raises(ValueError, match="not one of this version's"):
+        read_compile(compile_text(replace(report, warnings=("many",) * 9)))
 
 
 def test_the_paper_has_four_tools_and_steps_without_calls_are_left_out(benchmark: dict[str, Any], trace: Trace) -> None:
