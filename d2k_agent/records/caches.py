@@ -39,7 +39,7 @@ class CacheRecord:
 
     Of the `expected` tokens `observed` were read, and `unexpected` ones beside them: what one request reads beyond what
     it was to hides nothing that another one missed. `misses` read less than expected, for a reason that they say.
-    `turns` has the turn of each request whose reply is one.
+    `no_turn` has the requests whose reply asked for no tool, and so is none.
     """
 
     requests: int
@@ -48,7 +48,7 @@ class CacheRecord:
     unexpected: int
     misses: tuple[CacheChecked, ...]
     compactions: tuple[Compaction, ...]
-    turns: dict[int, int]
+    no_turn: frozenset[int]
 
 
 def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord:
@@ -64,7 +64,7 @@ def cache_record(events: Iterable[Event], price: PriceRow | None) -> CacheRecord
         compactions=tuple(
             _compaction(event, events[at:], price) for at, event in enumerate(events) if isinstance(event, Compacted)
         ),
-        turns={event.call: event.turn for event in events if isinstance(event, ModelReplied) and event.calls_tools},
+        no_turn=frozenset(item.call for item in events if isinstance(item, ModelReplied) and not item.calls_tools),
     )
 
 

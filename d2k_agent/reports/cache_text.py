@@ -74,7 +74,8 @@ def _compaction(item: Compaction) -> str:
 def cache_data(record: CacheRecord) -> dict[str, Any]:
     """The same as an object. Dollars are null where no price is known; those of compactions rest on our own count.
 
-    `turn` is null for a request whose reply asked for no tool, which is no turn.
+    `turn` is null for a request whose reply asked for no tool, which is no turn; one that was never answered has the
+    turn that it was for.
     """
     return {
         "requests": record.requests,
@@ -84,7 +85,7 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
         "misses": [
             {
                 "call": miss.call,
-                "turn": record.turns.get(miss.call),
+                "turn": _turn(record, miss),
                 "expected": miss.expected,
                 "observed": miss.observed,
                 "why": miss.why,
@@ -94,7 +95,7 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
         "compactions": [
             {
                 "call": item.event.call,
-                "turn": record.turns.get(item.event.call),
+                "turn": _turn(record, item.event),
                 "results": len(item.event.results),
                 "saved_tokens_a_request": item.event.saved_tokens,
                 "requests_since": item.requests,
@@ -106,6 +107,10 @@ def cache_data(record: CacheRecord) -> dict[str, Any]:
             for item in record.compactions
         ],
     }
+
+
+def _turn(record: CacheRecord, event: CacheChecked | Compacted) -> int | None:
+    return None if event.call in record.no_turn else event.turn
 
 
 def _dollars(value: Decimal | None) -> str:

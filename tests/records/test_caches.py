@@ -54,6 +54,13 @@ def test_a_request_that_reads_more_is_not_told_as_more_than_all() -> None:
     )
 
 
+def test_a_request_that_was_never_answered_has_the_turn_that_it_was_for() -> None:
+    asks = {"tool_calls": [{"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}]}
+    for since, turn in (([], 5), ([replied(300)], None), ([replied(300).model_copy(update={"message": asks})], 5)):
+        data = cache_data(cache_record([STEP, *since, checked(5, 9, 0, "late")], None))
+        assert [data["compactions"][0]["turn"], data["misses"][0]["turn"]] == [turn, turn]
+
+
 @pytest.mark.parametrize(
     ("since", "saved", "rewritten"),
     [

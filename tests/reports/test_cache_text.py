@@ -16,7 +16,7 @@ def half(call: int) -> CacheChecked:
 
 def lines(*misses: CacheChecked) -> list[str]:
     expected, observed = sum(miss.expected for miss in misses), sum(miss.observed for miss in misses)
-    return list(cache_lines(CacheRecord(len(misses), expected, observed, 0, misses, (), {})))
+    return list(cache_lines(CacheRecord(len(misses), expected, observed, 0, misses, (), frozenset())))
 
 
 def test_requests_that_missed_for_one_reason_are_one_line() -> None:
