@@ -15,12 +15,9 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.catalog.resources import tools_dir
 from d2k_agent.evaluator.profiling import metrics
 from d2k_agent.evaluator.profiling.ncu import Pass, command_line, describe_tool, find_ncu, run, tool_environment
 from d2k_agent.isolation import descendants
-from d2k_agent.sandbox import Isolation, Sandbox
-from d2k_agent.toolbox import HostAnswer, Toolbox, ToolCall, load_tools
 from tests.evaluator.profiling.fakes import CASES, environment
 
 ROOT = Path(__file__).parents[3]
@@ -129,6 +126,11 @@ def test_its_version_is_told(tmp_path: Path) -> None:
 
 def test_a_kernel_filter_is_refused_whatever_it_holds(tmp_path: Path) -> None:
     """Case D05: the tool has no such argument, so nothing that a model sends comes near a command line."""
+    # A GPU machine collects this file too, and has nothing of what these need.
+    from d2k_agent.catalog.resources import tools_dir
+    from d2k_agent.sandbox import Isolation, Sandbox
+    from d2k_agent.toolbox import HostAnswer, Toolbox, ToolCall, load_tools
+
     called: list[object] = []
 
     def answer(arguments: Mapping[str, Any]) -> HostAnswer:
