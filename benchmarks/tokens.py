@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.sample.rewording import worded
 from d2k_agent.agent import run_agent
+from d2k_agent.app.tool_sets import PAPER_TOOLS
 from d2k_agent.catalog import samples_dir
 from d2k_agent.config import PROTOCOLS, ModelOptions, RunConfig, Settings
 from d2k_agent.models import PriceRow, ScriptedModel
@@ -49,7 +50,6 @@ from d2k_agent.reports.cost_text import prices_text
 from d2k_agent.reports.tables import table
 from d2k_agent.toolbox import ToolCall, ToolResult
 
-PAPER_TOOLS = ("read", "write", "bash", "submit")
 ROWS: dict[str, CacheRules] = {
     "anthropic/claude-opus-4-8": MARKED,
     "openai/gpt-5.5": rules_of("openai", marks=False, own_server=False),

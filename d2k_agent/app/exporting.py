@@ -13,6 +13,7 @@ from d2k_agent.app.inventory import find_run
 from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.scoring import subject_of
 from d2k_agent.app.surroundings import Surroundings
+from d2k_agent.catalog.resources import PACKAGE
 from d2k_agent.config import Settings
 from d2k_agent.contract.archive import build_archive
 from d2k_agent.errors import UsageError
@@ -20,7 +21,6 @@ from d2k_agent.errors import UsageError
 if TYPE_CHECKING:
     from d2k_agent.contract import CompileReport
 
-PACKAGE = Path(__file__).resolve().parent.parent
 SCORER_PARTS = (
     "contract",
     "isolation",

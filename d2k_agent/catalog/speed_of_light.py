@@ -27,8 +27,6 @@ FUNCTIONS = ("reference_flops", "reference_bytes", "best_flops", "best_bytes")
 Algorithm = Literal["reference", "best"]
 BUILTINS = {item.__name__: item for item in (abs, float, int, len, max, min, range, round, sum)}
 """All that sol.py has beside its own functions."""
-BUILTINS = {item.__name__: item for item in (abs, float, int, len, max, min, range, round, sum)}
-"""All that sol.py has beside its own functions."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from d2k_agent.cli.evaluate import add_candidate
 from d2k_agent.cli.parsing import command
+from d2k_agent.contract import SanitizerCheck
+from d2k_agent.contract.profile import SECTIONS
 
 if TYPE_CHECKING:
     from d2k_agent.cli.parsing import Commands
@@ -15,8 +17,7 @@ if TYPE_CHECKING:
 
 PROFILE = "d2k-agent profile tasks/muon solution.py --sections memory,source"
 SANITIZE = "d2k-agent sanitize tasks/muon solution.py --check racecheck"
-SECTIONS = ("memory", "compute", "scheduler", "source")
-CHECKS = ("memcheck", "racecheck", "initcheck")
+CHECKS = tuple(check.value for check in SanitizerCheck)
 
 
 def add(commands: Commands) -> None:
