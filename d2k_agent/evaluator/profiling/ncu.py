@@ -128,10 +128,12 @@ def watching(ncu: str, most_launches: int) -> list[str]:
 def tool_environment(environment: Mapping[str, str], scratch: str) -> dict[str, str]:
     """The profiler's whole environment; its lock, sockets and temporary files lie in `scratch`.
 
-    The lock's usual place, /tmp, fails where another user was first. The target writes to it as well.
+    The lock's usual place, /tmp, fails where another user was first. The target writes to it as well. Its home is the
+    folder around `scratch`, where a candidate cannot write: the profiler runs the rules that it finds in its home, and
+    nobody confines it.
     """
     kept = {name: environment[name] for name in _ENVIRONMENT if name in environment}
-    own = {**dict.fromkeys(("HOME", "TMPDIR"), scratch), "LC_ALL": "C"}  # numbers with a point
+    own = {"HOME": os.path.dirname(scratch), "TMPDIR": scratch, "LC_ALL": "C"}  # numbers with a point
     return {**kept, **own, "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
 
 

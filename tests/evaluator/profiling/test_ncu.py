@@ -76,12 +76,12 @@ def test_its_environment_is_a_list_of_what_it_needs() -> None:
         "LD_PRELOAD": "y",
         "CUDA_VISIBLE_DEVICES": "3",
     }
-    assert tool_environment(given, "/scratch") == {
+    assert tool_environment(given, "/folder/s") == {
         "PATH": "/bin",
         "LC_ALL": "C",
         "CUDA_VISIBLE_DEVICES": "3",
-        "HOME": "/scratch",
-        "TMPDIR": "/scratch",
+        "HOME": "/folder",
+        "TMPDIR": "/folder/s",
         "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1",
     }
 
