@@ -63,10 +63,9 @@ def stall_metric(reason: str) -> str:
     return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
 
 
-_LAUNCHED = (REGISTERS, WAVES, MULTIPROCESSORS, *LIMITERS)
-BASIC = (DURATION, DRAM, OCCUPANCY, *_LAUNCHED)
-"""What GPUs of every generation count."""
-LIGHT = (*BASIC, TENSOR, L2_SECTORS, *PIPES)
+BASIC = (DURATION, DRAM, OCCUPANCY, REGISTERS, *LIMITERS)
+"""What GPUs of every generation count, and profilers of every age know."""
+LIGHT = (*BASIC, WAVES, MULTIPROCESSORS, TENSOR, L2_SECTORS, *PIPES)
 
 MEMORY = (
     *("dram__bytes_read.sum", "dram__bytes_write.sum", L2, L2_HIT, "l1tex__t_sector_hit_rate.pct"),
