@@ -114,6 +114,11 @@ class Journal:
         """The answer to model call `call`, None when it has none yet."""
         return self._replies.get(call)
 
+    @property
+    def longest_output(self) -> int:
+        """The tokens of the longest reply, 0 where none was counted."""
+        return max((reply.usage.output or 0 for reply in self._replies.values()), default=0)
+
     def requested(self, call: int) -> tuple[RequestedCall, ...]:
         """The tool calls that the answer to model call `call` requests."""
         if self._requested[0] != call:

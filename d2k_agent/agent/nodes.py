@@ -115,10 +115,10 @@ def _ask(parts: Parts, number: int, turn: int) -> None:
     if planned is not None:
         journal.append(planned)
     while True:
+        shorter = compactor.forced(journal.messages, journal.answers, number, turn) if compactor else None
         try:
-            _ask_once(parts, number, turn)
+            _ask_once(parts, number, turn, shortens=shorter is not None)
         except ContextOverflow as overflow:
-            shorter = compactor.forced(journal.messages, journal.answers, number, turn) if compactor else None
             if shorter is None:
                 raise
             journal.append(_failed(number, overflow), shorter)
@@ -126,9 +126,10 @@ def _ask(parts: Parts, number: int, turn: int) -> None:
             return
 
 
-def _ask_once(parts: Parts, number: int, turn: int) -> None:
+def _ask_once(parts: Parts, number: int, turn: int, *, shortens: bool) -> None:
     journal = parts.journal
-    parts.window.require_room(journal.messages, journal.reply(number - 1), journal.shortened_tokens)
+    room = journal.longest_output if shortens else None
+    parts.window.require_room(journal.messages, journal.reply(number - 1), journal.shortened_tokens, room)
     before: list[Event] = [ModelCallInterrupted(call=number)] if journal.model_call_cut_off(number) else []
     items = len(journal.prefix)
     start = ModelCallStarted(call=number, turn=turn, items=items, prefix_sha256=journal.prefix.digest(items))
@@ -165,12 +166,16 @@ def _replied(reply: ModelReply, number: int, turn: int, taken: set[str]) -> Mode
 
 
 def nudge(state: State, parts: Parts) -> Way:
-    """Answer a reply without tool calls; the third in a row ends the run. No turn is counted."""
+    """Answer a reply without tool calls; the third in a row ends the run. No turn is counted.
+
+    One that the context window cut is no word of the model that it is done.
+    """
     nudges = state["nudges"] + 1
+    reply = parts.journal.reply(state["call"])
     if nudges >= NUDGES_IN_A_ROW:
-        return Way("select", {"nudges": nudges, "stop": str(StopReason.FINISHED_BY_MODEL)})
+        stop = StopReason.CONTEXT_OVERFLOW if parts.window.cut(reply) else StopReason.FINISHED_BY_MODEL
+        return Way("select", {"nudges": nudges, "stop": str(stop)})
     if not parts.journal.is_nudged(state["call"]):
-        reply = parts.journal.reply(state["call"])
         cut = reply is not None and reply.finish_reason == "length"
         parts.journal.append(Nudged(call=state["call"], text=prompt.NUDGE_CUT if cut else prompt.NUDGE))
     return Way("call_model", {"nudges": nudges})

@@ -38,12 +38,12 @@ class Quirks:
     """What holds for one model. Without any row: the defaults.
 
     `calls`: tools are called natively, or by JSON actions, in a form that the provider enforces (json_schema) or that
-    nobody does (json_text). `stream`: answers are asked for in pieces. `leave_out` names options of ours that are never
-    sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are marked.
-    `counts_reasoning`: what is reported of it was counted. `counts` names fields that an answer in one piece must have:
-    without them its usage is an estimate of LiteLLM's. `context_tokens` is the context window, None where only the
-    provider's list knows: a request that would take more input is not sent. `rows` names the rows that were found,
-    `calls_row` the one that says how tools are called.
+    nobody does (json_text). `stream`: answers are asked for in pieces. `leave_out` names options of ours that are
+    never sent, `send` further parameters that always are. `cache_marks`: the provider caches only where messages are
+    marked. `counts_reasoning`: what is reported of it was counted. `counts` names fields that an answer in one piece
+    must have: without them its usage is an estimate of LiteLLM's. `context_tokens` is the context window, input and
+    output together, None where only the provider's list knows: where tokens are reported, what surely does not fit is
+    not sent. `rows` names the rows that were found, `calls_row` the one that says how tools are called.
 
     Raises UsageError for a value that no row can have.
     """

@@ -193,7 +193,8 @@ def _advice(check: ModelCheck) -> list[str]:
     if check.context_tokens is None:
         below = f"below [{json.dumps(check.model)}]"
         lines.append(
-            f"- there too, once you know it, so that no longer request is sent: context_tokens = NUMBER, {below}"
+            f"- there too, once you know it, so that an efficient run shortens old results in time: context_tokens = "
+            f"NUMBER, {below}"
         )
     if not check.usable:
         lines.append("- nothing helps: the model calls no tool in any way, so take another one")

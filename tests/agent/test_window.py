@@ -28,7 +28,7 @@ class Silent:
 
     name = "scripted/test"
 
-    def __init__(self, counts: bool) -> None:
+    def __init__(self, *, counts: bool = True) -> None:
         self.longest = 0
         self._counts = counts
         self._model = scripted([reply(call("bash", command=str(number))) for number in range(TURNS)])
@@ -40,22 +40,21 @@ class Silent:
         return replace(self._model.complete(messages, tools), usage=usage)
 
 
-def played(folder: Path, protocol: str, *, counts: bool = True) -> tuple[Silent, Trace]:
+def played(folder: Path, protocol: str, model: Silent, *, words: int = 300) -> tuple[Silent, Trace]:
     config = RunConfig(task="muon", model="scripted/test", turns=TURNS, protocol=protocol, wording="brief")
     quirks = Quirks(context_tokens=WINDOW)
     record = RunRecord(run_id="r", config=config, task_slug="m", task_digest="d", workloads=("w",), quirks=quirks)
     run = RunFolder.create(folder / "run", record)
 
     def bash(arguments: Mapping[str, Any]) -> HostAnswer:
-        return HostAnswer("ok", f"ran {arguments['command']}\n" + "a b " * 300 + arguments["command"])
+        return HostAnswer("ok", f"ran {arguments['command']}\n" + "a b " * words + arguments["command"])
 
-    model = Silent(counts)
     drive(run, model, toolbox(run, bash=bash))
     return model, read_trace(run.path)
 
 
 def test_an_efficient_run_shortens_old_results_before_a_request_is_too_long(tmp_path: Path) -> None:
-    model, trace = played(tmp_path, "efficient")
+    model, trace = played(tmp_path, "efficient", Silent())
     assert trace.turns == TURNS and 0.7 * WINDOW < model.longest < 1.1 * WINDOW
     overflows = [event for event in trace.events if isinstance(event, ModelCallFailed)]
     assert len(overflows) == sum(isinstance(event, Compacted) for event in trace.events) > 1
@@ -65,7 +64,7 @@ def test_an_efficient_run_shortens_old_results_before_a_request_is_too_long(tmp_
 
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 def test_the_other_protocols_end_there_with_a_sentence(tmp_path: Path, protocol: str) -> None:
-    model, trace = played(tmp_path, protocol)
+    model, trace = played(tmp_path, protocol, Silent())
     assert trace.finished is not None and trace.finished.stop_reason is StopReason.CONTEXT_OVERFLOW
     assert 0 < trace.turns < TURNS and 0.7 * WINDOW < model.longest < 1.1 * WINDOW
     (failed,) = (event for event in trace.events if isinstance(event, ModelCallFailed))
@@ -73,8 +72,50 @@ def test_the_other_protocols_end_there_with_a_sentence(tmp_path: Path, protocol:
 
 
 def test_where_nobody_counts_and_where_no_row_says_it_the_provider_decides(tmp_path: Path) -> None:
-    model, trace = played(tmp_path, "default", counts=False)
+    model, trace = played(tmp_path, "default", Silent(counts=False))
     assert trace.turns == TURNS and model.longest > WINDOW
+
+
+class Sharing(Silent):
+    """A model behind a server whose window holds input and output: it cuts a reply that needs more than is left.
+
+    Each needs `output` tokens, most of them for thoughts that are not sent again.
+    """
+
+    def __init__(self, output: int) -> None:
+        super().__init__()
+        self._output = output
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
+        whole = super().complete(messages, tools)
+        tokens = whole.usage.input_tokens or 0
+        left = max(WINDOW - tokens, 1)
+        if left >= self._output:
+            return replace(whole, usage=Usage(tokens, 0, 0, self._output))
+        cut = {"role": "assistant", "content": "I will"}
+        return replace(whole, message=cut, finish_reason="length", usage=Usage(tokens, 0, 0, left))
+
+
+@pytest.mark.parametrize(("words", "output"), [(284, 60), (288, 60), (320, 60), (300, 500), (350, 900)])
+def test_a_reply_that_the_window_cuts_is_no_end_by_the_model(words: int, output: int, tmp_path: Path) -> None:
+    _, trace = played(tmp_path, "default", Sharing(output), words=words)
+    assert trace.finished is not None and trace.finished.stop_reason is StopReason.CONTEXT_OVERFLOW
+    _, trace = played(tmp_path / "efficient", "efficient", Sharing(output), words=words)
+    assert trace.turns == TURNS
+
+
+def test_a_reply_is_cut_by_the_window_or_by_another_limit() -> None:
+    cut = LAST.model_copy(update={"finish_reason": "length"})
+    assert Window("m", 1_000).cut(cut) and not Window("m", 1_010).cut(cut) and not Window("m").cut(cut)
+    assert not Window("m", 995).cut(LAST) and not Window("m", 995).cut(None)
+    assert not Window("m", 995).cut(cut.model_copy(update={"usage": Usage.unknown()}))
+
+
+def test_room_is_left_for_a_reply_where_old_results_can_be_shortened() -> None:
+    said: list[Message] = [OPENING, {"role": "assistant", "content": ""}]
+    Window("m", 995).require_room(said, LAST, 0, 900)
+    with pytest.raises(ContextOverflow, match="has about 95 tokens, a reply may have 900, and its row"):
+        Window("m", 994).require_room(said, LAST, 0, 900)
 
 
 def fits(tokens: int, messages: list[Message], last: ModelReplied | None, shortened: int = 0) -> bool:
