@@ -144,7 +144,13 @@ def resume(
     task = task_of(trace.run, task_name)
     run.require_own_files()
     require_same_task(trace.run, task)
-    early = early_end(config, task, lambda: trace.run.ceilings)
+    try:
+        early = early_end(config, task, lambda: trace.run.ceilings)
+    except UsageError as problem:
+        raise UsageError(
+            f"the record of {run.path.name} is no longer what it was ({problem}): restore its run.json, or start a new "
+            "run with `d2k-agent solve`"
+        ) from None
     _require_its_gpu(around, trace.run)
     refuse_early(around, config)
     watcher.begin(f"resuming {name}")

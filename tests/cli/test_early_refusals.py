@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -49,6 +50,7 @@ REFUSED = {
     ("models", "check", *OWN[1:], "--models-file", "none"): "the models file none cannot be read",
     ("models", "check", *OWN[1:], "--price-file", "prices"): "the price file prices has no row for openai/x",
     ("resume", "begun"): "no key for anthropic/claude-opus-4-8: set ANTHROPIC_API_KEY",
+    ("resume", "damaged"): "('plato' is no stopping policy: there is no policy 'plato'; give ",
     ("cost", "begun", "--prices", "bad"): "the price file bad is no JSON",
 }
 ELSEWHERE = ("resume", "own-server", *OWN[2:])
@@ -62,7 +64,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bad").write_text('["openai/x"\n')
     (folder / "prices").write_text('{"openai/y": {"input_cost_per_token": 1, "output_cost_per_token": 2}}')
     own = RunConfig("muon", OWN[1], model_options=ModelOptions(api_base=OWN[3]))
-    for name, config in (("begun", RunConfig("muon", "anthropic/claude-opus-4-8")), ("own-server", own)):
+    damaged = dataclasses.replace(own, protocol="efficient", stop_policy="plato")
+    begun = RunConfig("muon", "anthropic/claude-opus-4-8")
+    for name, config in (("begun", begun), ("own-server", own), ("damaged", damaged)):
         record = RunRecord(
             run_id=name,
             config=config,
@@ -87,8 +91,9 @@ def test_everything_that_can_be_refused_before_litellm_is_loaded_is(project: Pat
         check=True,
     )
     *refused, priced, elsewhere = json.loads(done.stdout)
-    for words, (status, out, err, loaded) in zip(REFUSED.values(), refused, strict=True):
+    for (line, words), (status, out, err, loaded) in zip(REFUSED.items(), refused, strict=True):
         assert (status, out, loaded, len(err.splitlines())) == (2, "", False, 1) and words in err, err
+        assert line[0] != "resume" or "go on with" not in err
     status, out, err, loaded = priced
     assert (status, err, loaded) == (0, "", False) and "https://platform.claude.com" in out
     status, out, err, loaded = elsewhere
@@ -97,7 +102,7 @@ def test_everything_that_can_be_refused_before_litellm_is_loaded_is(project: Pat
         "d2k-agent: resuming own-server\n",
         False,
     ) and "began under the isolation" in err
-    assert {path.name for path in project.iterdir()} == {"bad", "prices", "begun", "own-server"}
+    assert {path.name for path in project.iterdir()} == {"bad", "prices", "begun", "own-server", "damaged"}
 
 
 def refused(folder: Path, model: str, environ: dict[str, str], settings: Settings | None, **options: str) -> str:
