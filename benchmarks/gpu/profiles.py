@@ -179,9 +179,18 @@ def page_of(source: str, generator: str, workload: dict[str, Any], device: str =
             return ncu.run(argv, b"", environment, folder, 120.0).output
 
         launches = read_launches(printed("--page", "raw", "--csv", "--print-units", "base"))
-        page = printed("--page", "details")
+        page = without_ours(printed("--page", "details"))
     diagnosis = digest(in_range(launches, target.PROFILED), str(workload["label"]), "ncu").diagnosis
     return page, None if diagnosis is None else str(diagnosis.bottleneck)
+
+
+def without_ours(page: str) -> str:
+    """The page without its first launch, the target's own before the candidate's: no model would be told of it."""
+    lines = page.splitlines(keepends=True)
+    heads = [place for place, line in enumerate(lines) if _LAUNCH.match(line)]
+    if len(heads) < 2:
+        return page
+    return "".join(lines[: heads[0]] + lines[heads[1] :])
 
 
 def one_launch_a_kernel(page: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu.profiles import Look, Results, main, one_launch_a_kernel, page_of, report_lines
+from benchmarks.gpu.profiles import Look, Results, main, one_launch_a_kernel, page_of, report_lines, without_ours
 from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, KernelProfile, Profile
 from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, done_without_target, environment, table
 
@@ -36,6 +36,12 @@ def test_one_launch_of_every_kernel_is_kept() -> None:
     assert kept.startswith(HEAD)
     assert kept.count("mm (32") == kept.count("fill<int>(int) (32") == 1
     assert kept.count("DRAM Throughput") == 2
+
+
+def test_the_launch_of_our_own_is_not_counted_for_the_page() -> None:
+    assert without_ours(HEAD + LAUNCH.format(name="void at::fill<int>(int)") + LAUNCH.format(name="mm") * 2) == (
+        HEAD + LAUNCH.format(name="mm") * 2
+    )
 
 
 def test_a_profile_within_the_aim_at_the_same_bottleneck_counts() -> None:
