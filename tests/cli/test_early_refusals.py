@@ -64,8 +64,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "bad").write_text('["openai/x"\n')
     (folder / "prices").write_text('{"openai/y": {"input_cost_per_token": 1, "output_cost_per_token": 2}}')
     own = RunConfig("muon", OWN[1], model_options=ModelOptions(api_base=OWN[3]))
-    damaged = dataclasses.replace(own, protocol="efficient", stop_policy="plato")
     begun = RunConfig("muon", "anthropic/claude-opus-4-8")
+    damaged = dataclasses.replace(begun, protocol="efficient", stop_policy="plato")
     for name, config in (("begun", begun), ("own-server", own), ("damaged", damaged)):
         record = RunRecord(
             run_id=name,
