@@ -217,11 +217,11 @@ def test_on_a_gpu_the_kernel_is_profiled_and_its_clock_agrees(tmp_path: Path) ->
 
     generator, workload = task().public["get_inputs.py"], {"label": "large", "n": 1 << 26}
     given: dict[str, Any] = {"scratch_parent": str(tmp_path), "limit_s": 120.0, "unsafe": False}
-    profile = profile_candidate(SCALING, generator, workload, **given)
+    profile = profile_candidate(SCALING, generator, workload, **given, wish=ProfileWish(("scheduler",)))
     (kernel,) = profile.kernels
     assert (kernel.name, kernel.launches) == ("_scale", 1)
     assert kernel.dram_percent is not None and kernel.dram_percent > 20
-    assert kernel.occupancy_limiter and kernel.main_stall
+    assert kernel.occupancy_limiter and kernel.main_stall, profile.notes
     clock, kernels = device_clock(SCALING, generator, workload, **given)
     assert clock == pytest.approx(profile.duration_us / 1e3, rel=0.3)
     assert kernels == {"_scale": 1}
