@@ -246,9 +246,12 @@ class LiteLLMModel:
         return masked
 
 
-def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) -> PriceRow | None:
+def find_price(
+    name: str, options: ModelOptions, file: PriceFile | None = None, listed: Mapping[str, Any] | None = None
+) -> PriceRow | None:
     """The prices that hold for a model: those of `file`, else of a snapshot that ships, else of litellm's table.
 
+    `listed` is that table where models were registered with litellm, None for the one in its package's files.
     None where none is known; a server that `options` name has the prices of a file or none. Loads litellm only where
     nothing else knows the name. Raises UsageError when it is no model's, or when `file` has no row for it.
     """
@@ -257,9 +260,7 @@ def find_price(name: str, options: ModelOptions, file: PriceFile | None = None) 
     names = known_names(name) or _names_of(load(), name)
     if file is not None:
         return file.row(names)
-    # Its own list where it is loaded, since models can be registered with it; else the file that this list is made of.
-    listed = None if load.cache_info().currsize else cost_map()
-    return snapshot_row(names) or map_row(listed or load().model_cost, names, _map_version())
+    return snapshot_row(names) or map_row(listed or cost_map() or load().model_cost, names, _map_version())
 
 
 @cache

@@ -78,7 +78,7 @@ def client() -> Iterator[Callable[..., Asked]]:
             name,
             asking,
             {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY},
-            price=find_price(name, asking, price_file),
+            price=find_price(name, asking, price_file, load().model_cost),
             quirks=quirks,
             policy=RetryPolicy(attempts=4),
             wait=waits.append,

@@ -127,6 +127,13 @@ def test_an_unlisted_model_has_no_price_also_where_another_provider_lists_its_na
     assert find_price(name, ModelOptions()) is None
 
 
+def test_a_price_does_not_depend_on_what_was_loaded_before(priced: str) -> None:
+    """What is registered with litellm counts where that list is handed in, and nowhere else."""
+    assert find_price(priced, ModelOptions()) is None
+    row = find_price(priced, ModelOptions(), listed=load().model_cost)
+    assert row is not None and row.rates.cache_write == Decimal("6.25")
+
+
 def test_a_server_of_ones_own_has_the_prices_of_a_file_or_none(tmp_path: Path) -> None:
     own = ModelOptions(api_base="http://127.0.0.1:9/v1")
     assert find_price("openai/gpt-6-astra", own) is None
@@ -217,6 +224,7 @@ def test_a_reply_that_the_map_prices_by_more_than_its_tokens_has_no_price(
     entry = {**ENTRY, "cache_read_input_token_cost": 5e-07, "litellm_provider": "openai", "mode": "chat"}
     load().register_model({name: {**entry, "input_cost_per_token_priority": 1e-05}})
     step = case("B01a")["responses"][0]
+    step["body"]["model"] = "d2k-test-tiered"
     assert client([step], name, own_server=False).ask().cost_usd is not None
     step["body"]["service_tier"] = "priority"
     assert client([step], name, own_server=False).ask().cost_usd is None
