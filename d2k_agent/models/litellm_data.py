@@ -23,7 +23,16 @@ _PROVIDERS = re.compile(r"^class LlmProviders\(str, Enum\):\n((?:    .*\n|\n)+)"
 _PROVIDER = re.compile(r'^    \w+ = "([^"]+)"', re.MULTILINE)
 _RULES = "fallback_generalizations"
 """Where the price list has patterns of names that no list need have."""
-_READS_THE_REST = ("azure", "bedrock_mantle", "chatgpt", "github_copilot", "cohere", "anthropic_text")
+_READS_THE_REST = (
+    "azure",
+    "bedrock_mantle",
+    "chatgpt",
+    "github_copilot",
+    "cohere",
+    "anthropic_text",
+    "ai21",
+    "ragflow",
+)
 """Providers of which LiteLLM's code decides by the rest of the name."""
 _WITHOUT_PREFIX = ("openai", "anthropic")
 """Providers whose models are called by the bare name that the price list has."""

@@ -16,13 +16,13 @@ from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import UsageError
 from d2k_agent.models.keys import variables_of_key
 from d2k_agent.models.litellm_client import load
-from d2k_agent.models.litellm_data import cost_map, is_no_model, known_names
+from d2k_agent.models.litellm_data import _providers, cost_map, is_no_model, known_names
 from d2k_agent.models.redirects import refuse_redirects
 from d2k_agent.records import RunFolder, RunRecord
 
 ASKS_ITS_SERVER = ("github_copilot/", "chatgpt/")
 EVERY = 16
-"""One name of so many: all of them take seconds."""
+"""One name of so many, beside two of each prefix: all of them take seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,13 @@ def names(litellm: Any) -> Iterator[str]:
     lists = [value for name, value in vars(litellm).items() if name.endswith("_models")]
     found = set(litellm.model_cost).union(*(value for value in lists if isinstance(value, list | set)))
     found |= {name.partition("/")[2] for name in found} - {""}
-    yield from sorted(name for name in found if not name.startswith(ASKS_ITS_SERVER))[::EVERY]
+    found |= {f"{row.get('litellm_provider')}/{name.rpartition('/')[2]}" for name, row in litellm.model_cost.items()}
+    listed = sorted(name for name in found if not name.startswith(ASKS_ITS_SERVER))
+    of_prefix: dict[str, list[str]] = {}
+    for name in listed:
+        of_prefix.setdefault(name.partition("/")[0], []).append(name)
+    yield from {*listed[::EVERY], *(name for group in of_prefix.values() if "/" in group[0] for name in group[:2])}
+    yield from (f"{provider}/x" for provider in _providers() if not f"{provider}/".startswith(ASKS_ITS_SERVER))
 
 
 def test_a_name_is_placed_as_litellm_places_it_and_refused_only_where_litellm_refuses(litellm: Any) -> None:
