@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from d2k_agent.records import RunFolder, RunRecord
 
 ASKS_ITS_SERVER = ("github_copilot/", "chatgpt/")
 EVERY = 16
-"""One name of so many, beside two of each prefix: all of them take seconds."""
+"""One name of so many: all of them take seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -30,41 +29,42 @@ def litellm() -> Any:
     return load()
 
 
-def names(litellm: Any) -> Iterator[str]:
-    """Names with and without their provider, from every list that LiteLLM has."""
+def names(litellm: Any) -> list[str]:
+    """Names with and without their provider, from every list that LiteLLM has, and one that no list has of each."""
     lists = [value for name, value in vars(litellm).items() if name.endswith("_models")]
     found = set(litellm.model_cost).union(*(value for value in lists if isinstance(value, list | set)))
     found |= {name.partition("/")[2] for name in found} - {""}
     found |= {f"{row.get('litellm_provider')}/{name.rpartition('/')[2]}" for name, row in litellm.model_cost.items()}
-    listed = sorted(name for name in found if not name.startswith(ASKS_ITS_SERVER))
-    of_prefix: dict[str, list[str]] = {}
-    for name in listed:
-        of_prefix.setdefault(name.partition("/")[0], []).append(name)
-    yield from {*listed[::EVERY], *(name for group in of_prefix.values() if "/" in group[0] for name in group[:2])}
-    yield from (f"{provider}/x" for provider in _providers() if not f"{provider}/".startswith(ASKS_ITS_SERVER))
+    found |= {f"{provider}/x" for provider in _providers()}
+    return sorted(name for name in found if not name.startswith(ASKS_ITS_SERVER))
 
 
-def test_a_name_is_placed_as_litellm_places_it_and_refused_only_where_litellm_refuses(litellm: Any) -> None:
-    placed, refused = 0, 0
-    for name in (
-        *names(litellm),
-        "openai/new",
-        "zai/new",
-        "claude-newfamily-9",
-        "gpt-7",
-        "my-model",
-        "foo/bar",
-        "a/b:c",
-    ):
-        try:
-            bare, provider, *_ = litellm.get_llm_provider(name)
-        except litellm.exceptions.BadRequestError:
-            bare, provider = None, None
-        known = known_names(name)
-        assert known is None or (known.bare, known.provider) == (bare, provider), name
-        assert provider is None or not is_no_model(name), name
-        placed, refused = placed + (known is not None), refused + is_no_model(name)
-    assert placed > 200 and refused > 100
+def as_litellm(litellm: Any, name: str) -> tuple[str | None, str | None]:
+    """The model without its provider, and the provider; None where LiteLLM refuses the name."""
+    try:
+        bare, provider, *_ = litellm.get_llm_provider(name)
+    except litellm.exceptions.BadRequestError:
+        return None, None
+    return bare, provider
+
+
+UNLISTED = ("openai/new", "zai/new", "claude-newfamily-9", "gpt-7", "my-model", "foo/bar", "a/b:c")
+
+
+def test_a_name_is_placed_as_litellm_places_it(litellm: Any) -> None:
+    found = {name: known_names(name) for name in (*names(litellm), *UNLISTED)}
+    placed = {name: known for name, known in found.items() if known is not None}
+    assert len(placed) > 5_000
+    for name, known in placed.items():
+        assert (known.bare, known.provider) == as_litellm(litellm, name), name
+
+
+def test_a_name_is_refused_only_where_litellm_refuses(litellm: Any) -> None:
+    tried = (*names(litellm)[::EVERY], *UNLISTED)
+    refused = [name for name in tried if is_no_model(name)]
+    assert len(refused) > 100
+    for name in refused:
+        assert as_litellm(litellm, name) == (None, None), name
 
 
 @pytest.mark.parametrize("name", ["gpt-7", "my-model", "foo/bar", "claude"])
