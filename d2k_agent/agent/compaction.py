@@ -23,6 +23,8 @@ KEPT_TURNS = 8
 """Results of the last turns stay whole: a model still works with them."""
 MOST_CHARS = 160
 MARK = " [shortened]"
+UNSEEN = " [left out: it did not fit into your context; ask for a smaller part]"
+"""Of a result that the model has not seen yet: to call the tool again in the same way would end the same way."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +88,16 @@ class Compactor:
     ) -> Compacted | None:
         """What to shorten after request `call` did not fit into the context, None where nothing is left to shorten.
 
-        All but the last turn's results; where those are short already, the last turn's too.
+        All but the last turn's results; where those are short already, the last turn's too, and they say why.
         """
-        old = self._longer(answers, turn - 1) or self._longer(answers, turn)
+        old, mark = self._longer(answers, turn - 1), MARK
+        if not old:
+            old, mark = self._longer(answers, turn), UNSEEN
         if not old:
             return None
         saved = self._saved(old)
         why = f"{_many(old, saved)}: the request did not fit into the model's context"
-        return self._compacted(old, saved, self._rewritten(messages, old), why, call, turn)
+        return self._compacted(old, saved, self._rewritten(messages, old), why, call, turn, mark)
 
     def _longer(self, answers: Sequence[Answered], before_turn: int) -> list[Answered]:
         """The results of turns before `before_turn` that are longer than what would be left of them.
@@ -145,9 +149,9 @@ class Compactor:
         return write, write if rates.cache_read is None else rates.cache_read
 
     def _compacted(
-        self, old: Sequence[Answered], saved: int, rewritten: int, why: str, call: int, turn: int
+        self, old: Sequence[Answered], saved: int, rewritten: int, why: str, call: int, turn: int, mark: str = MARK
     ) -> Compacted:
-        results = {item.call_id: shortened(item.text) for item in old}
+        results = {item.call_id: shortened(item.text, mark) for item in old}
         return Compacted(call=call, turn=turn, results=results, saved_tokens=saved, rewritten_tokens=rewritten, why=why)
 
 
@@ -155,13 +159,13 @@ def _many(old: Sequence[Answered], saved: int) -> str:
     return f"{len(old)} results, about {saved:,} tokens by our own count"
 
 
-def shortened(text: str) -> str:
-    """A result's first line, which says how the call went; one that is no longer than that stays as it is.
+def shortened(text: str, mark: str = MARK) -> str:
+    """A result's first line, which says how the call went, and `mark`; one that is no longer than that stays as it is.
 
     What a pointer stands for may be shortened as well, so none is left.
     """
     first = text.split("\n", 1)[0].split(POINTER, 1)[0][:MOST_CHARS]
-    left = first + MARK if first else MARK.lstrip()
+    left = first + mark if first else mark.lstrip()
     return left if len(left) < len(text) else text
 
 

@@ -63,6 +63,10 @@ CUT_CALL = (
     "Not executed: the reply reached the limit on output tokens, so this call may be incomplete. Send it again, in "
     "smaller pieces if it is long."
 )
+DUPLICATE_CALL = (
+    "Not executed: this reply holds the same call twice, under one id. It was executed once; its result stands with "
+    "the first."
+)
 STOPPED = "Not executed: the run was asked to stop."
 
 

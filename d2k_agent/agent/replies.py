@@ -98,6 +98,7 @@ def _repair_content(reply: RepairedReply) -> None:
 def _repair_calls(reply: RepairedReply, calls: list[Any], number: int, taken: Container[str]) -> list[dict[str, Any]]:
     ids = _distinct_ids(reply, calls, number, taken)
     repaired = []
+    seen: set[tuple[str, str, str]] = set()
     for index, (call, call_id) in enumerate(zip(calls, ids, strict=True)):
         whole = _object(call)
         function = _object(whole.get("function"))
@@ -110,6 +111,12 @@ def _repair_calls(reply: RepairedReply, calls: list[Any], number: int, taken: Co
             reply.refused[call_id] = prompt.too_many_calls(CALLS_PER_REPLY)
         name = function.get("name")
         function = {**function, "name": name if isinstance(name, str) else "", "arguments": arguments}
+        given = whole.get("id")
+        if isinstance(given, str) and given:
+            # One call told twice: a stream that was sent again. Two calls under one id differ in something else.
+            if (given, function["name"], arguments) in seen:
+                reply.refused[call_id] = prompt.DUPLICATE_CALL
+            seen.add((given, function["name"], arguments))
         repaired.append({**whole, "id": call_id, "type": "function", "function": function})
     return repaired
 

@@ -237,6 +237,7 @@ def test_an_answer_that_is_kept_for_anothers_sake_keeps_what_it_points_at_itself
     rest = [item for item in answers if item.call_id != "c3"]
     step = Compactor(None, 350).forced(messages, rest, 5, 5)
     assert step is not None and set(step.results) == {"c1", "c2", "c4"}, "where nothing else is left, none is kept"
+    assert "did not fit into your context; ask for a smaller part" in step.results["c1"]
 
 
 def overflowing(tmp_path: Path, protocol: str, words: int = 300) -> Any:

@@ -109,6 +109,23 @@ def test_missing_and_repeated_ids_all_run_under_ids_of_their_own(tmp_path: Path)
     assert_answered(trace)
 
 
+def test_one_call_told_twice_is_executed_once(tmp_path: Path) -> None:
+    """The same id, name and arguments. Without an id, or under another one, nobody knows that it is the same call."""
+    run = new_run(tmp_path / "r")
+    given = [("call_1", "echo one"), ("call_1", "echo one"), ("", "echo one"), ("call_2", "echo one")]
+    calls = [
+        {"id": name, "type": "function", "function": {"name": "bash", "arguments": json.dumps({"command": command})}}
+        for name, command in given
+    ]
+
+    trace = play(run, [{"tool_calls": calls}])
+
+    assert [result.executed for result in results(trace)] == [True, False, True, True]
+    assert "the same call twice" in results(trace)[1].text
+    assert (run.workspace / "commands.txt").read_text().splitlines() == ["echo one"] * 3
+    assert_answered(trace)
+
+
 def test_ids_that_repeat_from_turn_to_turn_are_told_apart(tmp_path: Path) -> None:
     same = {"tool_calls": [{"id": "0", "type": "function", "function": {"name": "submit", "arguments": "{}"}}]}
 
