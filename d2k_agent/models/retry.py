@@ -94,7 +94,7 @@ def ask_with_retry(
 
 
 def _pause(policy: RetryPolicy, attempt: int, asked_s: float | None, jitter: float) -> float:
-    """Seconds until the next attempt: never less than asked for, and spread so that runs do not return together."""
-    if asked_s is not None:
-        return asked_s + jitter * policy.first_wait_s
-    return min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** (attempt - 1)) * (0.5 + 0.5 * jitter)
+    """Seconds until the next attempt: never less than asked for, nor than the back-off, which a provider that always
+    asks for a second would switch off; spread so that runs do not return together."""
+    backed_off_s = min(policy.longest_wait_s, policy.first_wait_s * 2.0 ** (attempt - 1)) * (0.5 + 0.5 * jitter)
+    return backed_off_s if asked_s is None else max(backed_off_s, asked_s + jitter * policy.first_wait_s)

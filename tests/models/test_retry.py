@@ -39,6 +39,11 @@ def test_the_provider_is_never_asked_earlier_than_it_said() -> None:
     assert run([Passing("busy", after_s=10.0), "ok"], jitter=0.9)[1] == [10.9]
 
 
+def test_a_short_wait_that_is_asked_for_does_not_switch_the_back_off_off() -> None:
+    assert run([Passing("busy", after_s=1.0)] * 4 + ["ok"])[1] == [1.0, 1.0, 1.5, 1.5]
+    assert run([Passing("busy", after_s=0.0)] * 3 + ["ok"], jitter=0.5)[1] == [0.75, 1.5, 2.25]
+
+
 def test_attempts_that_may_have_been_billed_are_counted() -> None:
     answer, _ = run([Passing("late", maybe_billed=True), Passing("busy"), Passing("cut", maybe_billed=True), "ok"])
     assert answer == Attempted("ok", attempts=4, unknown_attempts=2)
