@@ -269,7 +269,21 @@ def note_on_price(config: RunConfig, price: PriceRow | None) -> str | None:
         return None
     if price is None:
         return f"no price is known for {config.model}, so its cost stays unknown; --price-file gives one"
-    return f"prices of {price.model}: {price.source}" + (f", {price.date}" if price.date else "")
+    told = f"prices of {price.model}: {price.source}" + (f", {price.date}" if price.date else "")
+    return told if config.budget_usd is None else told + _blind_spots(price)
+
+
+def _blind_spots(price: PriceRow) -> str:
+    """Which rates of cached input a row lacks, and what that means to a limit in dollars; nothing where it has both."""
+    from d2k_agent.models import FIELD_OF_RATE
+
+    missing = [FIELD_OF_RATE[name] for name in ("cache_read", "cache_write") if getattr(price.rates, name) is None]
+    if not missing:
+        return ""
+    return (
+        f"; it has no {' and no '.join(missing)}, so the first reply with such tokens has no known cost and ends the "
+        "run, since --budget-usd can no longer be kept; a file for --price-file can name them"
+    )
 
 
 def open_model(

@@ -31,6 +31,8 @@ RATE_OF_FIELD = {
     "cache_read_input_token_cost": "cache_read",
     "output_cost_per_reasoning_token": "reasoning",
 }
+FIELD_OF_RATE = {rate: field for field, rate in RATE_OF_FIELD.items()}
+"""What to add to a price file for a rate that it lacks."""
 NEEDED = ("input_cost_per_token", "output_cost_per_token")
 _TIER_FIELD = re.compile(rf"({'|'.join(RATE_OF_FIELD)})_above_(\d+)k_tokens")
 _OF_A_FLOAT = Context(prec=12)

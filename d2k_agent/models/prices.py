@@ -69,20 +69,15 @@ def costs(row: PriceRow, usage: Usage) -> dict[str, Decimal | None]:
     priced as any output. Input that nobody split costs what uncached input does: who reports no cache is taken to give
     no discount on it. Where a part of the input is unknown, the tier is that of the known part.
     """
-    unsplit = usage.unsplit_input
-    inputs = [usage.uncached_input, usage.cache_write, usage.cache_read]
-    if unsplit is not None:  # what stands in no bucket stands there
-        inputs = [count or 0 for count in inputs]
-    uncached, write, read = inputs
-    rates = row.rates_at(sum(count or 0 for count in (*inputs, unsplit)))
-    hour, thought = usage.cache_write_1h or 0, (usage.reasoning or 0 if rates.reasoning is not None else 0)
-    parts = {
-        "uncached_input": _cost((uncached, rates.uncached_input)),
-        "cache_write": _cost((write and write - hour, rates.cache_write), (hour, rates.cache_write_1h)),
-        "cache_read": _cost((read, rates.cache_read)),
-        "output": _cost((usage.output and usage.output - thought, rates.output), (thought, rates.reasoning)),
-    }
-    return parts if unsplit is None else {**parts, "unsplit_input": _cost((unsplit, rates.uncached_input))}
+    rates, billed = _billed(row, usage)
+    return {name: _cost(rates, parts) for name, parts in billed.items()}
+
+
+def missing_rates(row: PriceRow, usage: Usage) -> tuple[str, ...]:
+    """The names of those Rates that the row lacks, and of which the reply has tokens."""
+    rates, billed = _billed(row, usage)
+    parts = [part for parts in billed.values() for part in parts]
+    return tuple(name for name, tokens in parts if tokens and getattr(rates, name) is None)
 
 
 def cost_usd(row: PriceRow, usage: Usage) -> Decimal | None:
@@ -92,10 +87,31 @@ def cost_usd(row: PriceRow, usage: Usage) -> Decimal | None:
     return sum(known, Decimal()) if len(known) == len(parts) else None
 
 
-def _cost(*parts: tuple[int | None, Decimal | None]) -> Decimal | None:
+def _billed(row: PriceRow, usage: Usage) -> tuple[Rates, dict[str, tuple[tuple[str, int | None], ...]]]:
+    """The rates that hold for a reply, and by what it is billed for: how many tokens at which of them."""
+    unsplit = usage.unsplit_input
+    inputs = [usage.uncached_input, usage.cache_write, usage.cache_read]
+    if unsplit is not None:  # what stands in no bucket stands there
+        inputs = [count or 0 for count in inputs]
+    uncached, write, read = inputs
+    rates = row.rates_at(sum(count or 0 for count in (*inputs, unsplit)))
+    hour, thought = usage.cache_write_1h or 0, (usage.reasoning or 0 if rates.reasoning is not None else 0)
+    billed: dict[str, tuple[tuple[str, int | None], ...]] = {
+        "uncached_input": (("uncached_input", uncached),),
+        "cache_write": (("cache_write", write and write - hour), ("cache_write_1h", hour)),
+        "cache_read": (("cache_read", read),),
+        "output": (("output", usage.output and usage.output - thought), ("reasoning", thought)),
+    }
+    if unsplit is not None:
+        billed["unsplit_input"] = (("uncached_input", unsplit),)
+    return rates, billed
+
+
+def _cost(rates: Rates, parts: tuple[tuple[str, int | None], ...]) -> Decimal | None:
     """The sum of tokens times rate. No tokens cost nothing, whatever their rate."""
     total = Decimal()
-    for tokens, rate in parts:
+    for name, tokens in parts:
+        rate: Decimal | None = getattr(rates, name)
         if tokens is None or (tokens and rate is None):
             return None
         total += tokens * (rate or 0) / _MILLION

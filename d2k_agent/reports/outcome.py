@@ -12,6 +12,7 @@ from d2k_agent.reports.modelled_text import modelled_mean
 from d2k_agent.reports.paths import command
 from d2k_agent.reports.replayed_text import replayed_text
 from d2k_agent.reports.tables import at_least, count, number, seconds, table
+from d2k_agent.reports.unknown_text import unknown_text
 
 if TYPE_CHECKING:
     from d2k_agent.records import Choice, Confirmation, Replayed, SelectionMade, Submission, Totals, Trace
@@ -22,7 +23,8 @@ def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     finished = trace.finished
     ended = "is not finished" if finished is None else f"ended: {finished.stop_reason}"
     made = f"{counted(trace.turns, 'turn')} and {counted(len(trace.submissions), 'submission')}"
-    lines = [f"The run {ended}, after {made}.", ""]
+    why = unknown_text(trace)
+    lines = [f"The run {ended}, after {made}.", *([] if why is None else [why]), ""]
     lines += _choices(run_dir, trace)
     if replayed is not None:
         lines += ["", replayed_text(replayed)]
@@ -34,6 +36,7 @@ def outcome_text(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
 def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) -> dict[str, Any]:
     """The outcome as one JSON object. Scripts may rely on run_dir, stop_reason, selection and provisional.
 
+    `stop_detail` says what was not known, where that ended the run, else null.
     A selection has the `geomean_speedup` of its submission and a `confirmed_speedup`, null where it was not confirmed.
     A provisional candidate has the `modelled_ms` that ranked it, null where no model did.
     Of a replay, `divergences` counts results that differ, `numbers_only` those that differ in nothing but numbers, and
@@ -45,6 +48,7 @@ def outcome_data(run_dir: Path, trace: Trace, replayed: Replayed | None = None) 
     return {
         "run_dir": str(run_dir),
         "stop_reason": None if finished is None else finished.stop_reason.value,
+        "stop_detail": unknown_text(trace),
         "selection": None if finished is None else _selection_data(finished.selection, trace),
         "provisional": None if finished is None else _choice_data(finished.provisional),
         "why": None if made is None else made.why,
