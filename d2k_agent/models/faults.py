@@ -6,6 +6,7 @@ that it needs no provider library; every text that leaves is masked.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 from d2k_agent.errors import CallsRefused, ContextOverflow, D2KError, ModelError, UsageError
 from d2k_agent.models.keys import names_a_key
+from d2k_agent.models.parameters import NAMES
 from d2k_agent.models.retry import Passing
 
 _TOO_LONG = re.compile(
@@ -27,6 +29,21 @@ _NO_COMPLETION = re.compile(
     r"Empty or invalid response|no 'choices'|Invalid response object|Error converting to valid response"
 )
 """What litellm says of an answer that was whole, and had the status of a good one, and another shape."""
+_EVENTS = re.compile(r"(?:^|Received: ['\"]|Original Response: )\s*(?::|(?:data|event|id|retry):)")
+"""How an event stream begins, alone or quoted by litellm."""
+_STREAM_ONLY = re.compile(
+    r"only supports? (?:the )?stream|stream(?:ing)? (?:must|is required)|enable the stream|non-streaming", re.IGNORECASE
+)
+_NOT_TAKEN = re.compile(
+    r"unsupported|(?:not|n't|no longer) (?:\w+ )?(?:support|permit|allow)|unrecogni[sz]ed|unknown|unexpected"
+    r"|extra inputs|deprecated",
+    re.IGNORECASE,
+)
+"""What a provider says of a parameter that it refuses, whatever its value."""
+_PROSE = ("effort", "thinking", "reasoning", "think")
+"""Names of parameters that sentences use as words."""
+_DROP_ADVICE = re.compile(r"\s*\b(?:To \w+|Set|or set)\b[^.]*?(?:litellm\.)?drop_params.*")
+"""What litellm says to set in litellm, which nobody can set here."""
 _OF_CALLS = {
     "'tools'": ("has no native tool calls", '"json_schema" or "json_text"'),
     "'response_format'": ("takes no schema of its answers", '"json_text"'),
@@ -54,7 +71,8 @@ class Mask:
 class Judge:
     """Translates the failures of one model. `key_names` says which variables hold its key, in words.
 
-    `way_on` says what to do once a failure is mended.
+    `way_on` says what to do once a failure is mended. `sent` names the options that go with a request, `left_out` those
+    that the model's row keeps back; `streams`: answers are asked for in pieces.
     """
 
     model: str
@@ -62,12 +80,17 @@ class Judge:
     server: str | None
     mask: Mask
     way_on: str = "resume the run"
+    sent: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    streams: bool = False
 
     def __call__(self, error: Exception) -> Passing | D2KError:
         """A failure that may pass, or the exception to raise."""
         status, text = getattr(error, "status_code", None), self._told(error)
         if _is_no_completion(error):
             return self._no_completion(error, status, text)
+        if status in (400, 422) and not self.streams and _STREAM_ONLY.search(text):
+            return self._stream_only(f"the provider answers {self.model} in pieces alone ({text})")
         if type(error).__name__ == "ContextWindowExceededError" or status == 413:
             return self._too_long(text)
         if status in (400, 422) and _TOO_LONG.search(text):
@@ -78,6 +101,8 @@ class Judge:
             return self._refused(status, text)
         if type(error).__name__ == "UnsupportedParamsError":
             return self._unsupported(text)
+        if status in (400, 422) and (option := self._option_in(text)):
+            return self._option_refused(option, text)
         if status in (408, 409, 425, 429) or (isinstance(status, int) and status >= 500):
             return Passing(self._reason(status, error, text), _asked_wait_s(error), _maybe_billed(error, status))
         kind = type(error).__name__
@@ -88,10 +113,14 @@ class Judge:
 
     def _told(self, error: Exception) -> str:
         """The error's own words, in one line, without the lines of code that some of them carry along."""
-        return " ".join(self.mask(str(error)).partition("Traceback (most recent call last)")[0].split())[:600]
+        words = " ".join(self.mask(str(error)).partition("Traceback (most recent call last)")[0].split())
+        return _DROP_ADVICE.sub("", words)[:600]
 
-    def _no_completion(self, error: Exception, status: int | None, text: str) -> Passing:
+    def _no_completion(self, error: Exception, status: int | None, text: str) -> Passing | D2KError:
         where = self.server or "the provider"
+        if not self.streams and _is_event_stream(error):
+            told = f"{where} answers {self.model} with an event stream, which was not asked for"
+            return self._stream_only(told, unknown_attempts=1)  # whole, and not to be read
         told = f"{where} answers {self.model} with something that is no chat completion ({text[:300]})"
         final: D2KError = ModelError(f"{told}; when that is mended, {self.way_on}")
         if self.server:
@@ -102,7 +131,37 @@ class Judge:
         for name, (what, others) in _OF_CALLS.items():
             if name in text:
                 return CallsRefused(f"{self.model} {what} ({text}): set calls = {others} for it in a models file")
+        if option := self._option_in(text):
+            return self._option_refused(option, text)
         return UsageError(f"{self.model} does not take an option that was given ({text}); leave that option out")
+
+    def _option_in(self, text: str) -> str | None:
+        """The first of our options that a sentence of `text` says to be refused, None where none is."""
+        options = {name: option for option in self.sent for name in NAMES[option] if name not in _PROSE}
+        for sentence in re.split(r"[.;] ", text):
+            words = (re.sub(r"[_.]", "", word).lower() for word in re.findall(r"[\w.]+", sentence))
+            named = next((options[word] for word in words if word in options), None)
+            if named and _NOT_TAKEN.search(sentence):
+                return named
+        return None
+
+    def _option_refused(self, name: str, text: str) -> UsageError:
+        left_out = json.dumps(list(dict.fromkeys((*self.left_out, name))))
+        return UsageError(
+            f"{self.model} does not take {name} ({text}); leave that option out: {self._row(f'leave_out = {left_out}')}"
+        )
+
+    def _stream_only(self, told: str, unknown_attempts: int = 0) -> UsageError:
+        error = UsageError(f"{told}; ask for one: {self._row('stream = true')}")
+        error.unknown_attempts = unknown_attempts
+        return error
+
+    def _row(self, setting: str) -> str:
+        """Where a setting of the model is written, in words."""
+        return (
+            f"write {setting} below [{json.dumps(self.model)}] in ~/.config/d2k-agent/models.toml, or in a file that "
+            "--models-file names"
+        )
 
     def _too_long(self, text: str) -> D2KError:
         return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")
@@ -143,6 +202,12 @@ def _is_no_completion(error: Exception) -> bool:
         return any(getattr(cause, "pos", None) == 0 for cause in causes)
     misread = getattr(error, "status_code", None) == 500 and any(type(cause).__name__ in _MISREAD for cause in causes)
     return misread or _NO_COMPLETION.search(str(error)) is not None
+
+
+def _is_event_stream(error: Exception) -> bool:
+    """Whether the answer that could not be read is one of server-sent events."""
+    texts = (str(getattr(cause, "doc", "") or cause) for cause in _causes(error))
+    return any(_EVENTS.search(text) for text in texts)
 
 
 def _maybe_billed(error: Exception, status: int | None) -> bool:

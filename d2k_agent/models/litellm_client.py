@@ -108,7 +108,10 @@ class LiteLLMModel:
         self._planner = CachePlanner(rules, price, gaps_s, usages)
         self._api_key, key_names = self._find_key(keys or {})
         server = self._mask(self._options.api_base or "") or None
-        self._judge = Judge(name, key_names, server, self._mask, self._policy.way_on)
+        quirks, sent = self._quirks, tuple(option for option in self._wishes() if option not in self._quirks.leave_out)
+        self._judge = Judge(
+            name, key_names, server, self._mask, self._policy.way_on, sent, quirks.leave_out, quirks.stream
+        )
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> ModelReply:
         """The next reply. Asks again where a failure may pass; see Model for what is raised otherwise."""

@@ -143,6 +143,68 @@ def test_a_server_that_answers_no_chat_completion_is_asked_twice_and_named(
     assert "Traceback" not in str(caught.value) and "\n" not in str(caught.value)
 
 
+STREAMING_ROW = (
+    r'write stream = true below \["{}"\] in ~/\.config/d2k-agent/models\.toml, or in a file that --models-file names'
+)
+
+
+@pytest.mark.parametrize("first", ["", ": ping\n\n", "event: message_start\n"])
+@pytest.mark.parametrize("name", ["openai/d2k-test-1", "anthropic/claude-opus-4-8", "hosted_vllm/m", "ollama_chat/m"])
+def test_a_server_that_only_streams_is_recognised_at_once(name: str, first: str, client: Client) -> None:
+    stream = first + 'data: {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}}]}\n\n'
+    asked = client([{"status": 200, "raw": stream, "headers": {"Content-Type": "text/event-stream"}}], name)
+    with pytest.raises(
+        UsageError, match=f"answers {name} with an event stream.*{STREAMING_ROW.format(name)}"
+    ) as caught:
+        asked.ask()
+    assert len(asked.provider.seen) == caught.value.unknown_attempts == 1
+    assert "--api-base" not in str(caught.value) and "chunk" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["This model only supports streaming.", "This model only support stream mode, please enable the stream parameter"],
+)
+def test_a_server_that_says_that_it_only_streams_is_taken_at_its_word(words: str, client: Client) -> None:
+    asked = client([failing(400, words)])
+    with pytest.raises(UsageError, match=STREAMING_ROW.format("openai/d2k-test-1")):
+        asked.ask()
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "temperature"),
+        ("Unsupported value: 'temperature' does not support 0.2. Only the default (1) is supported.", "temperature"),
+        ("Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.", "max_tokens"),
+        ("Unknown parameter: 'reasoning.effort'.", "reasoning_effort"),
+        ("[{'loc': ('body', 'temperature'), 'msg': 'Extra inputs are not permitted'}]", "temperature"),
+        ("temperature must be between 0 and 2", None),
+        ("This model does not support tools. Supported parameters are temperature, max_tokens.", None),
+        ("Unsupported parameter: 'top_p' is not supported with this model.", None),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+def test_an_option_that_a_provider_refuses_is_named_with_the_row(
+    words: str, option: str | None, status: int, client: Client
+) -> None:
+    asked = client([failing(status, words)], temperature=0.2, max_tokens=9, reasoning_effort="low")
+    with pytest.raises((UsageError, ModelError)) as caught:
+        asked.ask()
+    row = f'write leave_out = ["{option}"] below ["openai/d2k-test-1"] in ~/.config/d2k-agent/models.toml'
+    assert (row in str(caught.value)) == (option is not None) == isinstance(caught.value, UsageError)
+    assert len(asked.provider.seen) == 1
+
+
+def test_the_row_to_write_keeps_what_the_row_left_out_before_and_names_only_what_is_sent(client: Client) -> None:
+    said = "Unsupported parameter: 'temperature' is not supported with this model."
+    asked = client([failing(400, said)], temperature=0.2, quirks=Quirks(leave_out=("max_tokens",)))
+    with pytest.raises(UsageError, match=r'leave_out = \["max_tokens", "temperature"\]'):
+        asked.ask()
+    with pytest.raises(ModelError, match="could not be asked"):
+        client([failing(400, said)]).ask()
+
+
 def test_a_provider_that_answers_no_chat_completion_leaves_a_run_that_resumes(client: Client) -> None:
     asked = client([{"status": 200, "raw": '{"hello": 1}'}], own_server=False)
     with pytest.raises(ModelError, match=r"the provider answers .* resume the run"):
@@ -206,8 +268,9 @@ def test_an_option_that_the_model_does_not_take_is_named() -> None:
     model = LiteLLMModel(
         "anthropic/claude-opus-4-8", ModelOptions(temperature=0.2), {"ANTHROPIC_API_KEY": KEY}, wait=lambda _: None
     )
-    with pytest.raises(UsageError, match=r"temperature.*leave that option out"):
+    with pytest.raises(UsageError, match=r'leave that option out: write leave_out = \["temperature"\]') as caught:
         model.complete([{"role": "user", "content": "go"}], [])
+    assert "drop" not in str(caught.value), "nobody can set what LiteLLM advises"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 500])
