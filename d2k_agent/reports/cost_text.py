@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from d2k_agent.contract.wording import counted
-from d2k_agent.models import PRICED, PriceRow, Rates
+from d2k_agent.models import FIELD_OF_RATE, PRICED, PriceRow, Rates
 from d2k_agent.records import CacheRecord, Cost, Totals
 from d2k_agent.reports.cache_text import cache_data, cache_lines
 from d2k_agent.reports.tables import at_least, count, dollars, table
@@ -86,6 +86,7 @@ def _cost_data(cost: Cost, price: PriceRow | None) -> dict[str, Any]:
     return {
         "buckets_usd": {name: _number(cost.usd[name]) for name in PRICED},
         "buckets_lower_bound": cost.lower_bound,
+        "lower_buckets": [name for name in PRICED if cost.is_lower(name)],
         "cost_usd": _number(cost.total_usd),
         "cost_lower_bound": cost.lower_bound,
         "unpriced_replies": cost.unpriced_replies,
@@ -117,7 +118,7 @@ def _rows(run: RunCost, anew: bool) -> Iterator[tuple[str, ...]]:
         if bucket == "unsplit_input" and tokens is None:
             continue
         costs = [run.recorded, run.last] if anew else [run.recorded]
-        prices = (at_least(dollars(cost.usd[bucket]), cost.lower_bound) for cost in costs)
+        prices = (at_least(dollars(cost.usd[bucket]), cost.is_lower(bucket)) for cost in costs)
         yield (name, bucket.replace("_", " "), at_least(count(tokens), totals.lower_bound), *prices)
         name = ""
     costs = [run.recorded, run.last] if anew else [run.recorded]
@@ -147,11 +148,15 @@ def _notes(run: RunCost) -> Iterator[str]:
     yield from (f"{run.run}: {line}" for line in cache_lines(run.cache))
     if run.price is None:
         yield f"{run.run} recorded no prices{_instead(run)}."
-    for column, cost in ((RECORDED, run.recorded), (NEW, run.new)):
+    for column, cost, price in ((RECORDED, run.recorded, run.price), (NEW, run.new, run.new_price)):
         if cost is not None and cost.unpriced_replies:
             unpriced = f"{cost.unpriced_replies} of {replies} could not be priced"
             bound = "" if cost.total_usd is None else ", so the total is a lower bound"
             yield f"{run.run}: {unpriced} ({column}){bound}."
+            fields = [] if price is None else [FIELD_OF_RATE[name] for name in cost.missing_rates]
+            if price is not None and fields:
+                add = f"add it to the row of {run.model} in a file for --prices"
+                yield f"{run.run}: {price.source} has no {' and no '.join(fields)} ({column}); {add}."
 
 
 def _instead(run: RunCost) -> str:

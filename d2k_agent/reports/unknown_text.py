@@ -6,17 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from d2k_agent.contract.wording import counted
-from d2k_agent.models import FIELD_OF_RATE, PriceRow, missing_rates
-from d2k_agent.records import ModelReplied, StopReason
+from d2k_agent.models import FIELD_OF_RATE
+from d2k_agent.records import ModelReplied, StopReason, recorded_cost
 
 if TYPE_CHECKING:
-    from d2k_agent.models import Usage
     from d2k_agent.records import Trace
-
-
-def missing_fields(row: PriceRow, usages: Sequence[Usage]) -> list[str]:
-    """The fields of a price file that the row lacks, and that replies with these usages need, each once."""
-    return list(dict.fromkeys(FIELD_OF_RATE[name] for usage in usages for name in missing_rates(row, usage)))
 
 
 def unknown_text(trace: Trace) -> str | None:
@@ -33,7 +27,7 @@ def unknown_text(trace: Trace) -> str | None:
 def _why_no_cost(trace: Trace, replies: Sequence[ModelReplied]) -> str:
     row, model = trace.run.price, trace.run.config.model
     unpriced = [reply for reply in replies if reply.cost_usd is None]
-    fields = [] if row is None else missing_fields(row, [reply.usage for reply in unpriced])
+    fields = [FIELD_OF_RATE[name] for name in recorded_cost(trace.events, row).missing_rates]
     if row is not None and fields:
         return (
             f"The prices of {row.model} ({row.source}) have no {' and no '.join(fields)}, and a reply has such tokens; "

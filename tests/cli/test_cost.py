@@ -166,6 +166,26 @@ def test_input_that_nobody_split_has_a_row_of_its_own(tmp_path: Path) -> None:
     assert "in all at least 1,001,000 5.0250".split() in rows(answer)
 
 
+def test_a_rate_that_is_missing_leaves_its_own_bucket_unknown_and_is_named(tmp_path: Path) -> None:
+    """Whether the first reply read the cache or not: the other buckets are exact, and the total is a lower bound."""
+    bare = {name: DEARER[name] for name in ("input_cost_per_token", "output_cost_per_token")}
+    (tmp_path / "bare.json").write_text(json.dumps({MODEL: bare}))
+    row = PriceRow(MODEL, "own.json", None, Rates(Decimal(5), Decimal(25)))
+    cold, warm = replied(Usage(1_000, 0, 0, 100), 0.0075), replied(Usage(1_000, 0, 9_000, 100), None)
+    for name, replies, uncached, all_usd in (
+        ("both", (cold, warm), "2,000 0.0100 0.0200", "0.0150 at least 0.0300"),
+        ("one", (warm,), "1,000 0.0050 0.0100", "0.0075 at least 0.0150"),
+    ):
+        run_of(tmp_path, name, *replies, price=row)
+        answer = d2k("cost", name, "--prices", "bare.json", folder=tmp_path)
+        shown = [" ".join(row) for row in rows(answer)]
+        assert f"{name} uncached input {uncached}" in shown
+        assert "cache read 9,000 unknown unknown" in shown and "cache write 0 0.0000 0.0000" in shown
+        assert any(line.endswith(f"at least {all_usd}") for line in shown)
+        assert f"{name}: bare.json has no cache_read_input_token_cost (US$ new); add it to the row of" in answer.out
+        assert f"{name}: own.json has no cache_read_input_token_cost (US$ recorded); add" in answer.out
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

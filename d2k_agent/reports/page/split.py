@@ -95,7 +95,7 @@ def _rows(run: RunReport) -> Iterator[tuple[str, ...]]:
             _name(bucket),
             at_least(count(tokens), totals.lower_bound),
             _share(tokens, all_tokens),
-            at_least(dollars(usd), run.cost.lower_bound),
+            at_least(dollars(usd), run.cost.is_lower(bucket)),
             _share(usd, all_usd),
         )
         name = ""
