@@ -77,7 +77,8 @@ def totals_table(totals: Totals) -> str:
         text += f"\n{totals.unreported_replies} of {replies} came without a complete count of tokens."
     if totals.usage.unsplit_input is not None:
         unsplit = counted(totals.usage.unsplit_input, "input token is", "input tokens are")
-        text += f"\n{unsplit} in no row: it was not reported what was cached."
+        priced = "" if totals.cost_usd is None else "; the cost counts such input as uncached"
+        text += f"\n{unsplit} in no row: it was not reported what was cached{priced}."
     if totals.lost_attempts:
         text += f"\n{counted(totals.lost_attempts, 'request')} may have been billed although no answer came."
     return text

@@ -82,7 +82,9 @@ def test_a_sum_with_a_gap_is_marked_as_a_lower_bound() -> None:
 
 def test_input_that_nobody_split_is_told_beside_the_table() -> None:
     text = outcome_text(FOLDER, trace(a_run(Usage(None, None, None, 40, unsplit_input=1_500), 0.25)))
-    assert "at least 80" in text and "3,000 input tokens are in no row" in text
+    told = "3,000 input tokens are in no row: it was not reported what was cached"
+    assert "at least 80" in text and f"{told}; the cost counts such input as uncached." in text
+    assert f"{told}." in outcome_text(FOLDER, trace(a_run(Usage(None, None, None, 40, unsplit_input=1_500))))
     assert next(line for line in text.splitlines() if line.startswith("cost")).endswith(" 0.5000")
 
 
