@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +48,7 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
         policy = RetryPolicy(attempts=3, way_on="check it again")
         return LiteLLMModel(name, options, keys, price=price, quirks=wanted, policy=policy, notice=notice, watch=watch)
 
-    began = time.monotonic()
     checked = check(make, quirks)
-    seconds = time.monotonic() - began
     window, source = context_tokens(name, options, quirks), "the table of models"
     if window is not None and quirks.context_tokens is None:
         source = "LiteLLM's list"
@@ -65,5 +62,4 @@ def check_model(around: Surroundings, name: str, command_line: Settings, notice:
         price=price,
         context_tokens=window,
         context_source=None if window is None else source,
-        seconds=seconds,
     )

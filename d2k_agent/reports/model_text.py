@@ -19,13 +19,14 @@ _CALLS = {
     JSON_TEXT: "by JSON actions, in a form that nobody enforces",
 }
 _LEFT = 20
+_MODELS_FILE = "in ~/.config/d2k-agent/models.toml, or a file that --models-file names"
 
 
 @dataclass(frozen=True)
 class ModelCheck:
     """One model. `quirks` is what the tables say of it, `checked` what was found; unknown is None.
 
-    `context_source` says who named the context window. `seconds` is how long all calls took.
+    `context_source` says who named the context window.
     """
 
     model: str
@@ -35,12 +36,16 @@ class ModelCheck:
     price: PriceRow | None
     context_tokens: int | None
     context_source: str | None
-    seconds: float
 
     @property
     def usable(self) -> bool:
         """True when the loop can work with the model: tools can be called in some way."""
         return self.checked.calls is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the calls took that were answered, waits between their attempts included; no loading of LiteLLM."""
+        return sum(reply.seconds for reply in self.checked.replies)
 
 
 def model_check_text(check: ModelCheck) -> str:
@@ -187,14 +192,14 @@ def _advice(check: ModelCheck) -> list[str]:
     lines = []
     row = _row(check)
     if row:
-        lines.append("- in ~/.config/d2k-agent/models.toml, or a file that --models-file names:")
+        lines.append(f"- {_MODELS_FILE}:")
         lines.append(f"    [{json.dumps(check.model)}]")
         lines += [f"    {name} = {json.dumps(value)}" for name, value in row.items()]
     if check.context_tokens is None:
-        below = f"below [{json.dumps(check.model)}]"
+        where = "there too" if row else f"below [{json.dumps(check.model)}] {_MODELS_FILE}"
         lines.append(
-            f"- there too, once you know it, so that an efficient run shortens old results in time: context_tokens = "
-            f"NUMBER, {below}"
+            f"- {where}, once you know it, so that an efficient run shortens old results in time: "
+            "context_tokens = NUMBER"
         )
     if not check.usable:
         lines.append("- nothing helps: the model calls no tool in any way, so take another one")

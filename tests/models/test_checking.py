@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -187,7 +188,7 @@ def test_reasoning_that_an_api_does_not_take_back_is_found_lost(checked: Asking)
 
 
 def shown(found: Checked, **more: Any) -> ModelCheck:
-    facts = {"price": None, "context_tokens": None, "context_source": None, "seconds": 1.0, "quirks": Quirks(), **more}
+    facts = {"price": None, "context_tokens": None, "context_source": None, "quirks": Quirks(), **more}
     return ModelCheck(model="openai/d2k-test-1", server="http://host/v1", checked=found, **facts)
 
 
@@ -203,6 +204,22 @@ def test_what_is_missing_is_said_with_the_line_that_sets_it(checked: Asking) -> 
     assert data["calls"] == 3
     known = shown(found, quirks=Quirks(calls="json_schema"), context_tokens=8192, context_source="the table of models")
     assert model_check_data(known)["row"] == {}, "what the tables say already is not said again"
+
+
+def test_where_the_context_window_goes_is_said_with_the_file_wherever_the_sentence_stands(checked: Asking) -> None:
+    alone, _ = checked([native("one"), native("two", "three")])
+    (line,) = (line for line in model_check_data(shown(alone))["to_set"] if "context_tokens" in line)
+    assert line.startswith('- below ["openai/d2k-test-1"] in ~/.config/d2k-agent/models.toml, or a file that')
+    behind, _ = checked([said("Sure."), ACTION])
+    *before, last = (line for line in model_check_data(shown(behind))["to_set"] if "price" not in line)
+    assert before[0].startswith("- in ~/.config") and last.startswith("- there too, ")
+
+
+def test_the_latency_is_that_of_the_answered_calls(checked: Asking) -> None:
+    found, _ = checked([native("one"), native("two", "three")])
+    found.replies = [replace(reply, seconds=seconds) for reply, seconds in zip(found.replies, (0.5, 0.2), strict=True)]
+    assert "yes, 2 replies in 0.7 s" in model_check_text(shown(found))
+    assert model_check_data(shown(found))["seconds"] == 0.7
 
 
 @pytest.mark.parametrize(
