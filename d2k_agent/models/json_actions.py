@@ -7,6 +7,7 @@ goes back letter by letter as the model wrote it, so that a provider's cache fit
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +29,14 @@ _BRACE_OR_QUOTE = re.compile(r'[{}"]')
 
 
 def as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """The conversation without native calls: tools are described in its first message, results are the user's words."""
+    """The conversation without native calls: tools are described in its first message, results are the user's words.
+
+    What the user says to a reply that called no tool ends with the form of a call: the reply may have missed it.
+    """
     told = [_plain(message) for message in messages]
+    for at, (before, message) in enumerate(itertools.pairwise(messages), 1):
+        if message.get("role") == "user" and before.get("role") == "assistant" and not before.get("tool_calls"):
+            told[at]["content"] = f"{told[at]['content']}\n\n{_reminder(tools)}"
     if not told or told[0].get("role") != "system":
         told.insert(0, {"role": "system", "content": ""})
     told[0] = {**told[0], "content": "\n".join([f"{told[0]['content']}{_FORM}", *map(_described, tools)]).lstrip()}
@@ -68,6 +75,15 @@ def with_calls(message: Message, number: int) -> Message:
         for index, (name, arguments) in enumerate(found)
     ]
     return {**message, "tool_calls": calls}
+
+
+def _reminder(tools: Sequence[Mapping[str, Any]]) -> str:
+    names = [tool["function"]["name"] for tool in tools]
+    example = {"thought": "why, in a sentence", "tool": names[0], "arguments": {}}
+    return (
+        f"A tool call is one whole JSON object with exactly these keys, such as {json.dumps(example)}, where tool is "
+        f"one of {', '.join(names)}, and arguments holds what its schema asks for."
+    )
 
 
 def _plain(message: Message) -> Message:

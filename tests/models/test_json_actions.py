@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from d2k_agent.agent.prompt import NUDGE
 from d2k_agent.agent.replies import repair, requested_calls
 from d2k_agent.models.json_actions import as_text, response_format, with_calls
 from d2k_agent.models.quirks import Quirks
@@ -36,6 +37,28 @@ def requested(text: str, finish: str = "stop") -> list[tuple[str, dict[str, Any]
 )
 def test_an_action_among_other_words_is_a_call(text: str) -> None:
     assert requested(text) == [("read", {"path": "solution.py"}, True)]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['{"name": "read", "arguments": {"path": "a"}}', '{"thought": "read it, "tool": read}', "I will read it."],
+)
+def test_the_nudge_after_a_reply_without_an_action_shows_the_form_of_one(reply: str) -> None:
+    missed = with_calls({"role": "assistant", "content": reply}, 1)
+    assert "tool_calls" not in missed
+    before = [{"role": "system", "content": "s"}, {"role": "user", "content": "go"}, missed]
+    *_, nudge = as_text([*before, {"role": "user", "content": NUDGE}], SCHEMAS)
+    words, _, form = nudge["content"].partition("\n\n")
+    assert words == NUDGE
+    assert "one of read, write, bash, submit" in form
+    assert requested(form) == [("read", {}, True)], "what is shown is an action itself"
+
+
+def test_nothing_else_that_the_user_says_shows_the_form() -> None:
+    called = with_calls({"role": "assistant", "content": ACTION}, 1)
+    result = {"role": "tool", "tool_call_id": "action_1", "content": "x"}
+    told = as_text([{"role": "user", "content": "go"}, called, result, {"role": "user", "content": "3 left"}], SCHEMAS)
+    assert [message["content"] for message in told[1:]] == ["go", ACTION, "Result:\nx", "3 left"]
 
 
 @pytest.mark.parametrize("between", ["", "\n", ",\n", " and then "])
@@ -129,11 +152,13 @@ def test_the_loop_in_text_over_http(calls: str, enforced: bool, client: Client) 
     assert ("response_format" in first) is enforced
     assert first["messages"][0]["content"].startswith("rules\nYou call a tool by answering with")
     assert '"properties": {}' in first["messages"][0]["content"]
+    nudge = third["messages"][-1]["content"]
+    assert nudge.startswith("call a tool\n\nA tool call is one whole JSON object")
     assert third["messages"][2:] == [
         {"role": "assistant", "content": ACTION},
         {"role": "user", "content": "Result:\n# template"},
         {"role": "assistant", "content": "text only"},
-        {"role": "user", "content": "call a tool"},
+        {"role": "user", "content": nudge},
     ]
     assert json.dumps(third["messages"]).startswith(json.dumps(second["messages"])[:-1]), "the prefix is kept"
 
