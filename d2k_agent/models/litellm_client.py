@@ -17,6 +17,7 @@ import math
 import os
 import random
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -150,12 +151,34 @@ class LiteLLMModel:
 
     def _ask(self, request: Mapping[str, Any], exchange: _Exchange) -> Any:
         """One attempt. `exchange` is filled with what goes over the wire, once it does."""
+        exchange.answer = ""
         token = _EXCHANGE.set(exchange)
         try:
-            answer = self._litellm.completion(**request)
-            return whole_reply(answer, self._litellm.stream_chunk_builder) if self._quirks.stream else answer
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Pydantic serializer warnings")  # of an answer of an unusual form
+                answer = self._litellm.completion(**request)
+                return whole_reply(answer, self._litellm.stream_chunk_builder) if self._quirks.stream else answer
+        except Exception:
+            uncounted = self._uncounted(exchange.answer)
+            if uncounted is None:
+                raise
+            return uncounted
         finally:
             _EXCHANGE.reset(token)
+
+    def _uncounted(self, answer: str) -> Any | None:
+        """A chat completion without its usage, which litellm could not read; None where that was not all.
+
+        A reply was made and paid for: it is kept, and what it took is unknown.
+        """
+        try:
+            body = json.loads(answer)
+            del body["usage"]
+            response = self._litellm.utils.convert_to_model_response_object(body, self._litellm.ModelResponse())
+        except Exception:  # noqa: BLE001 - the answer may be anything; the first error is the one told
+            return None
+        response.usage = None
+        return response
 
     def _tell_dropped(self, parameters: Mapping[str, Any]) -> tuple[str, ...]:
         told = not_as_wished(self._wishes(), parameters)
@@ -221,7 +244,8 @@ class LiteLLMModel:
         return request
 
     def _usage(self, response: Any, answer: str) -> Usage:
-        if not self._quirks.stream and any(f'"{name}"' not in answer for name in self._quirks.counts):
+        uncounted = any(f'"{name}"' not in answer for name in self._quirks.counts) or _lacks_a_count(answer)
+        if uncounted and not self._quirks.stream:
             return Usage.unknown()
         report = getattr(response, "usage", None)
         report = report.model_dump() if report is not None else {}
@@ -318,6 +342,16 @@ def _whole_message(choice: Any) -> Message:
     return {"role": "assistant", "content": "", **said}
 
 
+def _lacks_a_count(answer: str) -> bool:
+    """Whether a chat completion counts one side of the exchange and not the other, for which litellm puts 0."""
+    try:
+        report = json.loads(answer)["usage"]
+        counts = [report.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
+    return counts.count(None) == 1
+
+
 def _note(details: Mapping[str, Any]) -> None:
     """Called by litellm for every request that leaves and every answer, in the thread that asked for it."""
     exchange, body = _EXCHANGE.get(), (details.get("additional_args") or {}).get("complete_input_dict")
@@ -328,7 +362,7 @@ def _note(details: Mapping[str, Any]) -> None:
     if isinstance(body, Mapping):
         exchange.body = dict(body)
     answer = details.get("original_response")
-    if isinstance(answer, str):
+    if isinstance(answer, str) and not exchange.answer:  # what follows it is litellm's own word on an error
         exchange.answer = answer
 
 
