@@ -53,7 +53,7 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         _address(self.api_base)
-        _one_of("reasoning-effort", self.reasoning_effort, EFFORTS)
+        _one_of("--reasoning-effort", self.reasoning_effort, EFFORTS)
 
 
 @dataclass(frozen=True)
@@ -108,26 +108,26 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         _one_of("mode", self.mode, MODES)
-        _one_of("protocol", self.protocol, PROTOCOLS)
-        _one_of("wording", self.wording, WORDINGS)
+        _one_of("--protocol", self.protocol, PROTOCOLS)
+        _one_of("--wording", self.wording, WORDINGS)
         if self.more_tools and self.protocol == "paper":
             raise UsageError("--protocol paper has its four tools and no more; leave --tool out")
-        _at_least("profile-tokens", self.profile_tokens, LEAST_PROFILE_TOKENS)
-        _one_of("device", self.device, DEVICES)
-        _one_of("target", self.target, TARGETS)
+        _at_least("--profile-tokens", self.profile_tokens, LEAST_PROFILE_TOKENS)
+        _one_of("--device", self.device, DEVICES)
+        _one_of("--target", self.target, TARGETS)
         _gpu(self.gpu)
         _stop_policy(self.stop_policy, self.protocol)
-        _positive("turns", self.turns)
-        _positive("budget-usd", self.budget_usd)
-        _positive("budget-wall-s", self.budget_wall_s)
-        _positive("budget-working-s", self.budget_working_s)
+        _positive("--turns", self.turns)
+        _positive("--budget-usd", self.budget_usd)
+        _positive("--budget-wall-s", self.budget_wall_s)
+        _positive("--budget-working-s", self.budget_working_s)
         for bucket, limit in self.budget_tokens.items():
-            _one_of("budget-tokens", bucket, TOKEN_BUDGETS)
-            _positive("budget-tokens", limit)
-        _positive("timeout", self.model_options.timeout_s)
-        _positive("max-tokens", self.model_options.max_tokens)
-        _positive("tool-limit-s", self.tool_limits.limit_s)
-        _at_least("tool-output-chars", self.tool_limits.output_chars, LEAST_OUTPUT_CHARS)
+            _one_of("--budget-tokens", bucket, TOKEN_BUDGETS)
+            _positive("--budget-tokens", limit)
+        _positive("--timeout", self.model_options.timeout_s)
+        _positive("--max-tokens", self.model_options.max_tokens)
+        _positive("--tool-limit-s", self.tool_limits.limit_s)
+        _at_least("--tool-output-chars", self.tool_limits.output_chars, LEAST_OUTPUT_CHARS)
 
 
 @dataclass(frozen=True)
@@ -175,10 +175,10 @@ class Settings:
     unsafe_no_sandbox: bool | None = None
 
     def __post_init__(self) -> None:
-        _one_of("protocol", self.protocol, PROTOCOLS)
-        _one_of("device", self.device, DEVICES)
-        _one_of("target", self.target, TARGETS)
-        _one_of("reasoning-effort", self.reasoning_effort, EFFORTS)
+        _one_of("--protocol", self.protocol, PROTOCOLS)
+        _one_of("--device", self.device, DEVICES)
+        _one_of("--target", self.target, TARGETS)
+        _one_of("--reasoning-effort", self.reasoning_effort, EFFORTS)
         _address(self.api_base)
         _gpu(self.gpu)
         if self.gpu is not None and self.device == "cpu":
@@ -289,7 +289,7 @@ def read_settings(path: Path, *, of_user: bool) -> Settings:
     try:
         return Settings(**values)
     except UsageError as problem:
-        raise UsageError(f"{path}: {problem}") from None
+        raise UsageError(f"{path}: {str(problem).removeprefix('--')}") from None
 
 
 def prefix_words(evaluator: str | None) -> tuple[str, ...]:
@@ -332,7 +332,7 @@ def _address(value: str | None) -> None:
     # The address is written into run.json and into messages, where nobody looks for a password.
     if any(mark in value for mark in "@?#"):
         raise UsageError(
-            "api-base must be a bare address such as http://host:8000/v1, without a user, password or query; put "
+            "--api-base must be a bare address such as http://host:8000/v1, without a user, password or query; put "
             "the key into the variable of the provider's key"
         )
     try:
@@ -341,19 +341,19 @@ def _address(value: str | None) -> None:
     except ValueError:  # a port that is no number, half of an IPv6 address
         reachable = False
     if not reachable or value.split() != [value]:
-        raise UsageError(f"api-base {value!r} is no address; give one such as http://host:8000/v1")
+        raise UsageError(f"--api-base {value!r} is no address; give one such as http://host:8000/v1")
 
 
 def _gpu(value: str | None) -> None:
     if value is not None and not are_gpus(value):
-        raise UsageError(f"gpu {value!r} is no index and no UUID; give one that `nvidia-smi -L` shows, such as 0")
+        raise UsageError(f"--gpu {value!r} is no index and no UUID; give one that `nvidia-smi -L` shows, such as 0")
 
 
 def _stop_policy(text: str | None, protocol: str) -> None:
     if text is not None and protocol != "efficient":
         raise UsageError(
-            f"stop-policy {text!r} would end a run of the protocol {protocol}, which lasts as long as its budgets do; "
-            "give --protocol efficient as well, or leave the policy out"
+            f"--stop-policy {text!r} would end a run of the protocol {protocol}, which lasts as long as its budgets "
+            "do; give --protocol efficient as well, or leave the policy out"
         )
 
 

@@ -93,11 +93,11 @@ def test_a_run_keeps_its_gpu_and_its_evaluator() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        (Settings(turns=0), "turns must be greater than 0"),
+        (Settings(turns=0), "--turns must be greater than 0"),
         (Settings(timeout=-1.0), "timeout must be greater than 0"),
         (Settings(timeout=float("nan")), "timeout must be greater than 0"),
         (Settings(max_tokens=0), "max-tokens must be greater than 0"),
-        (Settings(tool_output_chars=150), "tool-output-chars must be at least 500, not 150"),
+        (Settings(tool_output_chars=150), "--tool-output-chars must be at least 500, not 150"),
     ],
 )
 def test_values_that_no_run_can_have_are_refused(settings: Settings, complaint: str) -> None:

@@ -52,7 +52,8 @@ class Window:
             room = f", a reply may have {reply_tokens:,}" if reply_tokens else ""
             raise ContextOverflow(
                 f"the conversation no longer fits {self.model}: the next request has about {about:,} tokens{room}, and "
-                f"its row in the table of models says context_tokens = {self.tokens}; a larger context would hold it"
+                f"its row in the table of models says context_tokens = {self.tokens}; a larger context would hold "
+                "it, or --protocol efficient, which shortens old results"
             )
 
     def cut(self, reply: ModelReplied | None) -> bool:

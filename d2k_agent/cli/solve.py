@@ -107,19 +107,24 @@ def add_budgets(parser: Parser) -> None:
 
 
 class TokenBudget(argparse.Action):
-    """BUCKET=N into a mapping; every further use adds to it."""
+    """BUCKET=N into a mapping; every further use adds another bucket to it."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         """Add one budget, or end with a sentence that says what to give."""
         bucket, _, number = str(values).partition("=")
-        if bucket not in TOKEN_BUDGETS or not number.isdecimal() or int(number) == 0:
-            raise argparse.ArgumentError(
-                self,
-                f"{values!r} is no budget of tokens; give one of {', '.join(TOKEN_BUDGETS)}, such as output=200000",
-            )
-        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), bucket: int(number)})
+        given = getattr(namespace, self.dest) or {}
+        if bucket not in TOKEN_BUDGETS or not number.isdecimal():
+            problem = f"is no budget of tokens; give one of {', '.join(TOKEN_BUDGETS)}, such as output=200000"
+        elif int(number) == 0:
+            problem = "would end the run before its first request; give a whole number greater than 0"
+        elif bucket in given:
+            problem = f"is a second budget of {bucket}, beside {given[bucket]}; give one"
+        else:
+            setattr(namespace, self.dest, {**given, bucket: int(number)})
+            return
+        raise argparse.ArgumentError(self, f"{values!r} {problem}")
 
 
 def add_output_options(parser: Parser) -> None:

@@ -164,12 +164,16 @@ class Judge:
         )
 
     def _too_long(self, text: str) -> D2KError:
-        return ContextOverflow(f"the conversation no longer fits {self.model} ({text}); a larger context would hold it")
+        return ContextOverflow(
+            f"the conversation no longer fits {self.model} ({text}); a larger context would hold it, "
+            f"or --protocol efficient, which shortens old results, in time where it knows the window: "
+            f"{self._row('context_tokens = NUMBER')}"
+        )
 
     def _refused(self, status: int, text: str) -> D2KError:
         if status == 404:
             where = f"the server {self.server} has" if self.server else "the provider has"
-            return UsageError(f"{where} no model {self.model!r} ({text}); check the name given with --model")
+            return UsageError(f"{where} no model {self.model!r} ({text}); check the model's name")
         verb = "does not accept the key" if status == 401 else "does not let the key use this model"
         return UsageError(f"{self.model}: the provider {verb} ({text}); set {self.key_names} to a key that is valid")
 

@@ -225,7 +225,8 @@ def test_the_words_never_say_that_less_than_nothing_is_left() -> None:
     ("options", "words"),
     [
         ({"budget_tokens": {"input": 5}}, "budget-tokens 'input' does not exist"),
-        ({"budget_tokens": {"output": 0}}, "budget-tokens must be greater than 0"),
+        ({"budget_tokens": {"output": 0}}, "--budget-tokens must be greater than 0"),
+        ({"budget_usd": 0.0}, "--budget-usd must be greater than 0"),
         ({"budget_wall_s": 0.0}, "budget-wall-s must be greater than 0"),
         ({"budget_working_s": -1.0}, "budget-working-s must be greater than 0"),
     ],

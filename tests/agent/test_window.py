@@ -69,6 +69,7 @@ def test_the_other_protocols_end_there_with_a_sentence(tmp_path: Path, protocol:
     assert 0 < trace.turns < TURNS and 0.7 * WINDOW < model.longest < 1.1 * WINDOW
     (failed,) = (event for event in trace.events if isinstance(event, ModelCallFailed))
     assert "row in the table of models says context_tokens = 6000" in failed.reason
+    assert "--protocol efficient" in failed.reason
 
 
 def test_where_nobody_counts_and_where_no_row_says_it_the_provider_decides(tmp_path: Path) -> None:

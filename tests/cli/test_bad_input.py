@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.catalog import samples_dir
+from d2k_agent.cli.parsing import Parser
+from d2k_agent.cli.solve import add_budgets
 from d2k_agent.isolation import gpu_devices
 from tests.cli.shell import assert_refused, d2k
 
@@ -18,6 +20,29 @@ def script(folder: Path) -> str:
     path = folder / "script.json"
     path.write_text('{"name": "scripted/one", "replies": [{"content": "done"}]}')
     return f"scripted/{path}"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["output=0"], "'output=0' would end the run before its first request"),
+        (["output=-5"], "'output=-5' is no budget of tokens"),
+        (["output=5", "output=300"], "'output=300' is a second budget of output, beside 5; give one"),
+        (["output=5", "total=9", "output=5"], "'output=5' is a second budget"),
+    ],
+)
+def test_a_budget_of_tokens_says_why_it_cannot_be(
+    values: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser()
+    add_budgets(parser)
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args([word for value in values for word in ("--budget-tokens", value)])
+    assert ended.value.code == 2 and words in capsys.readouterr().err
+    assert parser.parse_args(["--budget-tokens", "output=5", "--budget-tokens", "total=9"]).budget_tokens == {
+        "output": 5,
+        "total": 9,
+    }
 
 
 @pytest.mark.parametrize(

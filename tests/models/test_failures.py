@@ -244,7 +244,7 @@ def test_a_server_that_always_hangs_up_may_have_billed_each_attempt(client: Clie
     [
         (failing(401, f"Incorrect API key provided: {KEY}"), "does not accept the key .* set OPENAI_API_KEY"),
         (failing(403), "does not let the key use this model .* set OPENAI_API_KEY"),
-        (failing(404), "has no model 'openai/d2k-test-1' .* --model"),
+        (failing(404), "has no model 'openai/d2k-test-1' .* check the model's name"),
         (failing(402), "no credit left"),
         (failing(429, code="insufficient_quota"), "no credit left"),
     ],
