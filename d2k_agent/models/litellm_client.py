@@ -158,7 +158,7 @@ class LiteLLMModel:
                 warnings.filterwarnings("ignore", "Pydantic serializer warnings")  # of an answer of an unusual form
                 answer = self._litellm.completion(**request)
                 return whole_reply(answer, self._litellm.stream_chunk_builder) if self._quirks.stream else answer
-        except Exception:
+        except Exception:  # litellm raises anything for an answer that it cannot read, a bare Exception too
             uncounted = self._uncounted(exchange.answer)
             if uncounted is None:
                 raise

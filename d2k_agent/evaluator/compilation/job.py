@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import signal
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from triton import knobs
 from triton.runtime.cache import triton_key
 
 from d2k_agent.contract import CompileReport
+from d2k_agent.evaluator.alarm import alarm
 from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout, try_calls
 from d2k_agent.evaluator.compilation.compiler import KernelCompiler, Request
 from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure, describe
@@ -72,7 +72,7 @@ def compile_candidate(
         raise RuntimeError("this process interprets kernels: start it without TRITON_INTERPRET to compile them")
     began = time.monotonic()
     job = CompileJob(CandidateSource(path), gpu, Path(scratch))
-    with _settings(scratch), _alarm(limit_s):
+    with _settings(scratch), alarm(limit_s, LimitReached):
         try:
             job.run(calls, smoke_calls)
         except LimitReached:
@@ -178,19 +178,3 @@ def _settings(scratch: str) -> Iterator[None]:
             yield
         finally:
             tempfile.tempdir = folder
-
-
-@contextlib.contextmanager
-def _alarm(limit_s: float) -> Iterator[None]:
-    """Raises LimitReached inside the block after `limit_s` seconds, and again each second if it is swallowed."""
-
-    def ring(_signal: int, _frame: Any) -> None:
-        raise LimitReached
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, max(limit_s, 0.001), 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

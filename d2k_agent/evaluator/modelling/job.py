@@ -6,17 +6,16 @@ says nothing about correctness, and what it says about speed is a model.
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import resource
-import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2k_agent.contract.modelled import MOST_LAUNCHES, ModelledLatency, ModelledWorkload
+from d2k_agent.evaluator.alarm import PROCESSOR, alarm
 from d2k_agent.evaluator.compilation.fake_cuda import HostTensors, torch_claims
 from d2k_agent.evaluator.compilation.targets import find_target
 from d2k_agent.evaluator.metering import CallMeter
@@ -60,7 +59,8 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
         run: Callable[..., Any] | None = None
         for label, make in calls:
             try:
-                with _alarm(until - time.process_time()):
+                # Other work of the machine does not count: how a candidate is ranked must not depend on it.
+                with alarm(until - time.process_time(), TimeIsUp, PROCESSOR):
                     launches.begin()
                     arguments = _made(make)
                     run = run or _load(path)
@@ -73,7 +73,7 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
 def _made(make: Callable[[str], Sequence[Any]]) -> list[Any]:
     try:
         return list(make("cuda"))
-    except Exception as problem:
+    except (RuntimeError, AssertionError) as problem:  # what torch raises where it has no GPU
         raise NotModelled(f"its arguments cannot be made without a GPU: {problem}") from problem
 
 
@@ -125,22 +125,3 @@ def bound_memory() -> None:
     wanted = held + MEMORY_BYTES
     bound = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
-
-
-@contextlib.contextmanager
-def _alarm(limit_s: float) -> Iterator[None]:
-    """Raises TimeIsUp inside the block after `limit_s` seconds of processor time, and again each second after it.
-
-    Other work of the machine does not count: how a candidate is ranked must not depend on it.
-    """
-
-    def ring(_signal: int, _frame: Any) -> None:
-        raise TimeIsUp
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, max(limit_s, 0.001), 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import torch
@@ -20,7 +21,6 @@ class _Board:
     def __init__(self, world: int) -> None:
         self.barrier = threading.Barrier(world, timeout=_PATIENCE_S)
         self.slots: list[Any] = [None] * world
-        self.failed: list[BaseException] = []
 
 
 class Gathering:
@@ -40,19 +40,20 @@ class Gathering:
 
 
 def together(world: int, work: Callable[[Gathering], Result]) -> list[Result]:
-    """What `work` gives on each rank, all of them at once. Raises what the first rank that failed raised."""
+    """What `work` gives on each rank, all of them at once. Raises what the first rank raised that failed by itself."""
     board = _Board(world)
 
     def guarded(rank: int) -> Result:
-        try:
-            return work(Gathering(rank, world, board))
-        except BaseException as problem:
-            board.failed.append(problem)
-            board.barrier.abort()
-            raise
+        with ExitStack() as failing:
+            failing.callback(board.barrier.abort)
+            result = work(Gathering(rank, world, board))
+            failing.pop_all()
+        return result
 
     with ThreadPoolExecutor(world) as pool:
         running = [pool.submit(guarded, rank) for rank in range(world)]
-    if board.failed:
-        raise board.failed[0]
+    failures = [problem for item in running if (problem := item.exception()) is not None]
+    for problem in failures:
+        if not isinstance(problem, threading.BrokenBarrierError):
+            raise problem
     return [item.result() for item in running]
