@@ -13,9 +13,10 @@ from d2k_agent.evaluator import layout
 
 @dataclass
 class AttachedSet:
-    """The arguments of run() over a lent block, and the block of answers (uint8)."""
+    """The arguments of run(), the lent block that their tensors lie in, and the block of answers (both uint8)."""
 
     arguments: list[Any]
+    inputs: torch.Tensor
     answers: torch.Tensor
 
     def answer(self, outputs: Sequence[torch.Tensor]) -> tuple[layout.TensorHeader, ...]:

@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 import types
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -146,7 +147,7 @@ class _Caller:
             self._attach(request, descriptors)
         elif operation == "call":
             self.device.delay(float(request.get("delay_s", 0.0)))
-            self._call()
+            self._call(in_order=bool(request["in_order"]))
         elif operation == "observe":
             self._observe()
         else:
@@ -161,7 +162,8 @@ class _Caller:
         for shared in request["sets"]:
             inputs = self.device.open_block(shared["inputs"], rest)
             answers = self.device.open_block(shared["answers"], rest)
-            self.sets.append(AttachedSet([*layout.attach_arguments(inputs, shared["arguments"]), *comm], answers))
+            arguments = [*layout.attach_arguments(inputs, shared["arguments"]), *comm]
+            self.sets.append(AttachedSet(arguments, inputs, answers))
         if self.sets:
             assert self.module is not None
             run = self.module.run
@@ -169,7 +171,10 @@ class _Caller:
             self.timed = ranked[0] if ranked else TimedCalls(run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 
-    def _call(self) -> None:
+    def _call(self, in_order: bool) -> None:
+        """One metered call on the first set. `in_order`: its inputs come, and its outputs go, in the order of the
+        stream alone; else the GPU is idle before and after it.
+        """
         assert self.module is not None and self.sets
         given = self.sets[0]
         given.poison(self.last)
@@ -177,14 +182,16 @@ class _Caller:
         if self.timed is not None:
             self.timed.drop()  # outputs that we keep are not the call's
         began = time.perf_counter_ns()
-        with self.device.metered() as meter:
-            self.meter = meter
-            result = self.module.run(*given.arguments)
+        with self.device.coming_late(given.inputs) if in_order else nullcontext():
+            with self.device.metered() as meter:
+                self.meter = meter
+                result = self.module.run(*given.arguments)
+                if not in_order:
+                    self.device.synchronize()
+            self.last = outputs_of(result)
+            headers = given.answer(self.last)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
-        self.last = outputs_of(result)
-        headers = given.answer(self.last)
-        self.device.synchronize()
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 

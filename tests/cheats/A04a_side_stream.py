@@ -1,5 +1,5 @@
 # expect: rule_violation static.streams
-# without rules: rule_violation|noisy -
+# without rules: incorrect stream_order
 import torch
 import triton
 import triton.language as tl

@@ -128,8 +128,14 @@ def run(x, factor):
     return y
 """
 )
+NOT_JOINED = SIDE_STREAM.replace("    with torch", "    side.wait_stream(torch.cuda.current_stream())\n    with torch")
+JOINED = NOT_JOINED.replace(
+    "        return scaled(x, factor)\n",
+    "        y = scaled(x, factor)\n    torch.cuda.current_stream().wait_stream(side)\n    return y\n",
+)
 CHEATS = {
-    "side stream": (SIDE_STREAM, {"timing.wall", "timing.audit", "rel_norm", "finite"}),
+    "side stream": (SIDE_STREAM, {"stream_order"}),
+    "a stream that nobody waits for": (NOT_JOINED, {"stream_order"}),
     "first calls only": (FIRST_CALLS, {"rel_norm", "finite"}),
     "patched clock": (PATCHED_CLOCK, {"timing.wall"}),
     "a thread that computes later": (LAZY, {"runtime.workers"}),
@@ -144,6 +150,11 @@ def test_without_static_rules_the_clocks_and_outputs_catch_it(launcher: ProcessL
     caught = failed | {violation.check for violation in verdict.violations}
     assert not verdict.status.acceptable
     assert caught & expected, (verdict.status, verdict.message, caught)
+
+
+def test_a_second_stream_that_is_joined_is_legal(launcher: ProcessLauncher) -> None:
+    verdict = judged(launcher, JOINED, static_rules=False)
+    assert verdict.status is VerdictStatus.PASSED, verdict.message
 
 
 COPIES_AND_FILLS = (

@@ -14,16 +14,27 @@ from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.process import CandidateProcess, Raised
 from d2k_agent.evaluator.task import Expected, LoadedTask
 
+_OUT_OF_ORDER = (
+    "the outputs are right only where the GPU is idle before run() and waited for after it: run() begins work on a "
+    "stream that does not wait for the current one, or that the current one does not wait for; call wait_stream() in "
+    "both directions"
+)
+
 
 class Calls:
     """The calls of one process. Every method raises CandidateFault where the process fails.
 
     `tuning_s` is the time that first calls took. Of `trusted` code only the outputs are checked: what it computes with,
-    and in how much memory, is its own affair.
+    and in how much memory, is its own affair. On a GPU, outputs must be right for whoever goes on in the order of the
+    stream on which run() was called.
     """
 
-    def __init__(self, task: LoadedTask, process: CandidateProcess, limits: Limits, trusted: bool = False) -> None:
-        self._task, self._process, self._limits, self._trusted = task, process, limits, trusted
+    def __init__(
+        self, task: LoadedTask, device: Device, process: CandidateProcess, limits: Limits, trusted: bool = False
+    ) -> None:
+        self._task, self._device, self._process, self._limits = task, device, process, limits
+        self._trusted = trusted
+        self._in_order = device.times and not trusted
         self.peak_memory_bytes: int | None = None
         self.tuning_s = 0.0
 
@@ -50,24 +61,24 @@ class Calls:
         if failed:
             self._process.kill()
 
-    def warm_up(self, device: Device, label: str, lent: Lent) -> None:
+    def warm_up(self, label: str, lent: Lent) -> None:
         """On a GPU: one call on the first set that nobody looks at, and its state restored.
 
         Kernels are compiled and tuned in it, with whatever that takes.
         """
-        if device.times:
+        if self._device.times:
             began = time.monotonic()
             self._process.order({"do": "steps", "calls": 1})
             self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
             self.tuning_s += time.monotonic() - began
             lent.restore()
-            device.settle()
+            self._device.settle()
 
     def checked(
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float
     ) -> list[Check]:
         """One metered call on the first set: its checks. A failed one may end the list."""
-        self._process.order({"do": "call"})
+        self._process.order({"do": "call", "in_order": self._in_order})
         try:
             answer = self._answer(limit_s, f"run() on {label}")
         except Raised as fault:
@@ -85,7 +96,21 @@ class Calls:
             ]
             if not all(check.passed for check in checks):
                 return checks  # comparing outputs needs memory, which a hog may have taken
-        return [*checks, *self.unchanged(lent), *self._outputs(answer, lent, expected)]
+        outputs = self._outputs(answer, lent, expected)
+        if self._in_order and not all(check.passed for check in outputs) and self._right_when_idle(lent, expected):
+            return [*checks, Check("*", "stream_order", None, None, False, _OUT_OF_ORDER)]
+        return [*checks, *self.unchanged(lent), *outputs]
+
+    def _right_when_idle(self, lent: Lent, expected: Expected) -> bool:
+        """Whether one more call is right with an idle GPU before and after it."""
+        lent.refresh(lent.arguments)
+        self._device.settle()
+        self._process.order({"do": "call", "in_order": False})
+        try:
+            answer = self._answer(self._limits.gpu_call_s, "run() on an idle GPU")
+        except CandidateFault:
+            return False
+        return all(check.passed for check in self._outputs(answer, lent, expected))
 
     def given(self, index: int, lent: Lent, expected: Expected, calls: int, limit_s: float) -> list[Check]:
         """Checks of what `calls` timed calls on a set left: the outputs of the last one, and the state."""

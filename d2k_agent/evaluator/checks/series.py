@@ -89,7 +89,7 @@ class SeriesRunner:
         self._task, self._device, self._process = task, device, process
         self._seed, self._limits, self._progress = seed, limits, progress
         self._budget = budget
-        self._calls = Calls(task, process, limits, trusted)
+        self._calls = Calls(task, device, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
         """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""
@@ -112,7 +112,7 @@ class SeriesRunner:
                     state = [item.position for item in self._task.mutated]
                     lent = self._device.lend(arguments, expected.headers, state)
                     self._calls.attach([lent])
-                    self._calls.warm_up(self._device, series.label, lent)
+                    self._calls.warm_up(series.label, lent)
                 else:
                     lent.refresh(arguments)
                     self._device.settle()

@@ -9,7 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import torch
@@ -23,6 +23,10 @@ _FILLING = "warn"
 compiler first: more than a second in every process."""
 _CYCLES_A_S = 1.5e9
 """About: a GPU's clock moves."""
+_LATE_S = 0.005
+"""Long enough for run() to launch all that it launches."""
+_TAKEN_AWAY = 0xFF
+"""NaN in floating-point formats."""
 
 
 class Mark(Protocol):
@@ -52,6 +56,11 @@ class Inside(Protocol):
 
     def delay(self, seconds: float) -> None:
         """Let what is begun next begin later by about so much."""
+
+    def coming_late(self, block: torch.Tensor) -> Any:
+        """A context at whose beginning a block's contents are taken away, to be written again in the order of the
+        current stream and some milliseconds later: only work that waits for that stream finds them there.
+        """
 
     def close_blocks(self) -> None:
         """Let go of every block opened so far."""
@@ -110,6 +119,10 @@ class InsideCpu:
     def delay(self, seconds: float) -> None:
         """Sleep."""
         time.sleep(seconds)
+
+    def coming_late(self, block: torch.Tensor) -> Any:
+        """Nothing: a processor does one thing after the other."""
+        return nullcontext()
 
     def close_blocks(self) -> None:
         """Mappings go with their tensors."""
@@ -179,6 +192,24 @@ class InsideCuda:
         """A kernel that only waits, on the current stream, before what is launched next."""
         if seconds:
             torch.cuda._sleep(int(seconds * _CYCLES_A_S))  # noqa: SLF001 - PyTorch's own tests have no other such kernel
+
+    @contextmanager
+    def coming_late(self, block: torch.Tensor) -> Iterator[None]:
+        """They wait in memory that PyTorch does not count."""
+        pointer = driver.allocate(block.nbytes)
+        try:
+            kept = driver.as_tensor(pointer, block.nbytes)
+            kept.copy_(block)
+            block.fill_(_TAKEN_AWAY)
+            self.synchronize()
+            self.delay(_LATE_S)
+            block.copy_(kept)
+            yield
+        except BaseException:
+            with suppress(driver.DriverError):  # a fault of the GPU, which was told already
+                driver.release(pointer)
+            raise
+        driver.release(pointer)  # waits for all work
 
     def close_blocks(self) -> None:
         """Detach all blocks, and give cached memory back, which the supervisor or a baseline may need."""

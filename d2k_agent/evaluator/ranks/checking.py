@@ -26,25 +26,25 @@ class RankedCalls(Calls):
     """Calls of which it is also checked that no rank wrote behind a workspace."""
 
     def __init__(
-        self, device: RankedDevice, task: LoadedTask, process: CandidateProcess, limits: Limits, trusted: bool
-    ):
-        super().__init__(task, process, limits, trusted)
-        self._device = device
+        self, task: LoadedTask, device: RankedDevice, process: CandidateProcess, limits: Limits, trusted: bool = False
+    ) -> None:
+        super().__init__(task, device, process, limits, trusted)
+        self._ranks = device
 
-    def warm_up(self, device: Device, label: str, lent: Lent) -> None:
+    def warm_up(self, label: str, lent: Lent) -> None:
         """As for any task; what that call left in the workspaces is of no use to the next."""
-        super().warm_up(device, label, lent)
-        if device.times and self._device.memory is not None:
-            self._device.memory.poison()
-            device.settle()
+        super().warm_up(label, lent)
+        if self._ranks.times and self._ranks.memory is not None:
+            self._ranks.memory.poison()
+            self._ranks.settle()
 
     def checked(
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float
     ) -> list[Check]:
         """One call on all ranks."""
-        bound_s = min(limit_s, WATCHDOG_S) if self._device.times else limit_s
+        bound_s = min(limit_s, WATCHDOG_S) if self._ranks.times else limit_s
         checks = super().checked(label, workload, lent, expected, bound_s)
-        overrun = self._device.memory.overrun() if self._device.memory else []
+        overrun = self._ranks.memory.overrun() if self._ranks.memory else []
         if not overrun:
             return checks
         message = f"bytes behind the workspace of rank {overrun[0]} were written: it is larger than workspace_bytes"
@@ -67,7 +67,7 @@ class RankedSeries(SeriesRunner):
     ) -> None:
         super().__init__(task, device, process, seed, limits, budget, progress, trusted)
         assert isinstance(device, RankedDevice)
-        self._calls = RankedCalls(device, task, process, limits, trusted)
+        self._calls = RankedCalls(task, device, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
         """One series, and the chain where it is the first of them."""

@@ -25,7 +25,7 @@ class RankedTimer(WorkloadTimer):
         super().__init__(task, device, *rest)
         self._ranks = device
         self._required = task.link_bytes(self._workload)
-        self._calls = RankedCalls(device, task, self._process, self._limits, bool(rest[-1]))
+        self._calls = RankedCalls(task, device, self._process, self._limits, bool(rest[-1]))
         self._sent: list[int] = []
         self._counted = 0
 

@@ -84,7 +84,7 @@ class WorkloadTimer:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
         self._policy = task.timing
-        self._calls = Calls(task, process, limits, trusted)
+        self._calls = Calls(task, device, process, limits, trusted)
         self._draws = 0
         self._sets: list[Lent] = []
         self._memory = SharedMemory("page", BYTES)
@@ -139,7 +139,7 @@ class WorkloadTimer:
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
         with span("warm-up", self._label):
-            self._calls.warm_up(self._device, self._label, self._sets[0])
+            self._calls.warm_up(self._label, self._sets[0])
         self.seconds["tuning"] = self._calls.tuning_s
         if checked:
             assert expected is not None
