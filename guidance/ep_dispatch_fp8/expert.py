@@ -251,7 +251,7 @@ def run(x, topk_ids, num_experts, comm):
     )  # fmt: skip
 
     chunks = triton.cdiv(tokens, CHUNK)
-    padded = triton.next_power_of_2(local)
+    padded = max(16, triton.next_power_of_2(local))  # Triton 3.6 fails to compile sums over narrower tiles
     counts = torch.empty((ranks * chunks, padded), dtype=torch.int32, device=x.device)
     tile = {"K": topk, "LOCAL": padded, "EXPERTS": min(padded, 32), "C": CHUNK}
     _count[(ranks * chunks,)](
@@ -263,7 +263,7 @@ def run(x, topk_ids, num_experts, comm):
     )  # fmt: skip
     _place[(ranks * chunks,)](
         comm.ws_ptrs, comm.sig, counts, off, slots, recv_src, comm.rank, tokens, half, ids_at, local, chunks,
-        SLOTS=triton.next_power_of_2(topk), **tile,
+        SLOTS=triton.next_power_of_2(topk), num_warps=8, **tile,
     )  # fmt: skip
     _expand[(ranks * tokens,)](
         comm.ws_ptrs, comm.sig, slots, recv_q.view(torch.uint8), recv_s, comm.rank, tokens, half, scales_at, flags,
