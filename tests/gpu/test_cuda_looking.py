@@ -25,6 +25,8 @@ pytestmark = pytest.mark.gpu
 
 LIMITS = Limits(gpu_call_s=20.0, compile_s=240.0)
 BYTES = 4 << 26
+STREAM = HONEST.replace("128", "4096")
+"""Enough bytes a block to fill the memory's pipes."""
 LARGE, TINY = task(n=1 << 26), task(n=1 << 10)
 
 
@@ -35,15 +37,15 @@ def launcher() -> Iterator[ProcessLauncher]:
     launcher.close()
 
 
-def profiled(launcher: ProcessLauncher, bundle: object, wish: ProfileWish) -> Profile:
-    asked = job(HONEST, LIMITS, kind=JobKind.PROFILE, task=bundle, target=None, device="cuda", profile=wish)
+def profiled(launcher: ProcessLauncher, bundle: object, wish: ProfileWish, source: str = HONEST) -> Profile:
+    asked = job(source, LIMITS, kind=JobKind.PROFILE, task=bundle, target=None, device="cuda", profile=wish)
     verdict = launcher.launch(asked)
     assert verdict.profile is not None, (verdict.status, verdict.message, verdict.notes)
     return verdict.profile
 
 
 def test_the_light_set_is_known_to_this_gpu_and_names_the_memory(launcher: ProcessLauncher) -> None:
-    profile = profiled(launcher, LARGE, ProfileWish())
+    profile = profiled(launcher, LARGE, ProfileWish(), STREAM)
     (kernel,) = profile.kernels
     assert profile.notes == ()
     assert kernel.diagnosis is not None and kernel.diagnosis.bottleneck is Bottleneck.DRAM

@@ -75,12 +75,14 @@ def _version_in(path: str) -> list[int]:
 class Pass:
     """What one run of the profiler reads: counters, or the source page; of all kernels, or of those named.
 
+    `mangled`: kernels are told by their whole names, namespaces and all, which the profiler leaves out else.
     A name that is no plain identifier is refused: names come from what the profiler read off the candidate's kernels.
     """
 
     metrics: tuple[str, ...] = ()
     source: bool = False
     kernels: tuple[str, ...] = ()
+    mangled: bool = False
     most_launches: int = MOST_LAUNCHES
 
     def __post_init__(self) -> None:
@@ -104,7 +106,7 @@ def command_line(ncu: str, wanted: Pass) -> list[str]:
         *(("--kernel-name", names) if wanted.kernels else ()),
         "--csv",
         *("--print-units", "base"),
-        *("--print-kernel-base", "demangled"),  # a template says whose kernel it is
+        *("--print-kernel-base", "mangled" if wanted.mangled else "demangled"),
         *([*lines, "--import-source", "yes"] if wanted.source else counters),
         *TARGET,
     ]

@@ -82,12 +82,12 @@ def device_clock(
     device: str = "cuda",
 ) -> tuple[float, dict[str, int]]:
     """Milliseconds of one call of run() by the profiler's clock, the sum over its kernels, nothing else counted; and
-    how often it launched which kernels.
+    how often it launched which kernels, C++ names mangled.
 
     Arguments and errors as profile_candidate() has them; a call of which only a part was profiled is unavailable.
     """
     with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
-        launches, notes = session.launches(Pass((metrics.DURATION,)), limit_s)
+        launches, notes = session.launches(Pass((metrics.DURATION,), mangled=True), limit_s)
     durations = [value(launch, metrics.DURATION) for launch in launches]
     if notes or None in durations:
         raise ProfileUnavailable("; ".join(notes) or "the profiler left out the duration of a kernel; try again")

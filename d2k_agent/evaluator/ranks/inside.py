@@ -40,9 +40,12 @@ class GatheringComm:
     """A Comm that also gathers, for the task's own reference: over the host, through the workspaces."""
 
     def __init__(self, comm: Comm, device: Inside, addresses: Sequence[int], meeting: Any) -> None:
-        self.rank, self.world = comm.rank, comm.world
         self._comm, self._device, self._addresses = comm, device, addresses
         self._words, self._met = memoryview(meeting).cast("I"), 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a Comm has: a baseline that is timed beside the reference takes that."""
+        return getattr(self._comm, name)
 
     def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """The tensors that all ranks gave, by rank: of one shape and dtype."""
@@ -50,7 +53,7 @@ class GatheringComm:
         self._comm.ws[: given.nbytes].copy_(given.reshape(-1).view(torch.uint8))
         self._device.synchronize()
         self._meet()
-        gathered = [torch.empty_like(given) for _ in range(self.world)]
+        gathered = [torch.empty_like(given) for _ in self._addresses]
         for address, into in zip(self._addresses, gathered, strict=True):
             self._device.read_peer(address + PAD_BYTES, into)
         self._meet()
@@ -59,8 +62,8 @@ class GatheringComm:
     def _meet(self) -> None:
         """Return once every rank is here. Ranks that wait for one that ended are ended by the supervisor."""
         self._met += 1
-        self._words[self.rank] = self._met
-        while min(self._words[: self.world]) < self._met:
+        self._words[self._comm.rank] = self._met
+        while min(self._words[: self._comm.world]) < self._met:
             time.sleep(0)
 
 
