@@ -25,8 +25,11 @@ NO_FILE = "code in no file"
 """Stands for all of it among the libraries."""
 GLUE = "fills and copies by PyTorch"
 """Stands for all of them among the launches of a call."""
-_GLUE = re.compile(r"at(?:::|6)native.*(?:FillFunctor|(?:direct|float8|bfloat16)_copy_kernel_cuda)")
-"""PyTorch's kernels for filling new memory and for copying, demangled or not."""
+_GLUE = re.compile(
+    r"^_ZN2at6native(?!.*WithCast).*(?:FillFunctor|direct_copy_kernel_cuda"
+    r"|float8_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlN3c10)"
+)
+"""PyTorch's kernels for filling new memory and for copying within a dtype, mangled as C++ names are."""
 _KNOWN = (
     (re.compile(r"at(?:::|6)native|^_ZN2at"), "PyTorch"),
     (re.compile(r"nvjet|cublas|gemm|xmma|cutlass", re.IGNORECASE), "a library for matrix products"),

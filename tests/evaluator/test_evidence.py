@@ -26,10 +26,44 @@ from tests.evaluator.scaling import HONEST
 
 FILL = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_"
 COPY = (
-    "void at::native::elementwise_kernel<(int)128, (int)4, "
-    "void at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::"
-    "[lambda() (instance 3)]>>"
+    "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZZZNS0_23direct_copy_kerne"
+    "l_cudaERNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE10_clEvEUlN3c108BFloat16EE_EEvS4_RKT_EUliE_EEviT"
+    "1_"
 )
+COPY_FP8 = (
+    "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_22gpu_kernel_impl_nocastIZNS0_23float8_copy_kernel_"
+    "cudaERNS_18TensorIteratorBaseEEUlN3c1013Float8_e4m3fnEE_EEvS4_RKT_EUliE_EEviT1_"
+)
+CASTS = {
+    "f32 to bf16": (
+        "_ZN2at6native29vectorized_elementwise_kernelILi8EZNS0_25bfloat16_copy_kernel_cudaERNS_18TensorIterat"
+        "orBaseEEUlfE_St5arrayIPcLm2EEEEviT0_T1_"
+    ),
+    "f32 to f16": (
+        "_ZN2at6native29vectorized_elementwise_kernelILi8EZNS0_24float16_copy_kernel_cudaERNS_18TensorIterato"
+        "rBaseEEUlfE_St5arrayIPcLm2EEEEviT0_T1_"
+    ),
+    "f32 to f8": (
+        "_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_23float8_copy_kernel_cudaERNS_18TensorIterator"
+        "BaseEEUlfE_St5arrayIPcLm2EEEEviT0_T1_"
+    ),
+    "f16 to f32": (
+        "_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBase"
+        "EENKUlvE1_clEvENKUlvE5_clEvEUlfE_St5arrayIPcLm2EELi4E23TrivialOffsetCalculatorILi1EjESB_NS0_6memory1"
+        "2LoadWithCastILi1EEENSC_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
+    ),
+    "bf16 to f16": (
+        "_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBase"
+        "EENKUlvE1_clEvENKUlvE8_clEvEUlN3c104HalfEE_St5arrayIPcLm2EELi4E23TrivialOffsetCalculatorILi1EjESD_NS"
+        "0_6memory12LoadWithCastILi1EEENSE_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
+    ),
+    "f8 to bf16": (
+        "_ZN2at6native27unrolled_elementwise_kernelIZZZNS0_23direct_copy_kernel_cudaERNS_18TensorIteratorBase"
+        "EENKUlvE1_clEvENKUlvE10_clEvEUlN3c108BFloat16EE_St5arrayIPcLm2EELi4E23TrivialOffsetCalculatorILi1EjE"
+        "SD_NS0_6memory12LoadWithCastILi1EEENSE_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
+    ),
+}
+"""As PyTorch 2.11 launches them on an H200."""
 
 
 def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None:
@@ -38,7 +72,10 @@ def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None
 
 
 def test_own_kernels_and_glue_may_run() -> None:
-    assert own_launches({"_scale": 2, FILL: 1, COPY: 3}, frozenset({"_scale"}), "w") == {"_scale": 2, GLUE: 4}
+    assert own_launches({"_scale": 2, FILL: 1, COPY: 3, COPY_FP8: 1}, frozenset({"_scale"}), "w") == {
+        "_scale": 2,
+        GLUE: 5,
+    }
 
 
 @pytest.mark.parametrize(
@@ -60,6 +97,12 @@ def test_any_other_kernel_is_a_violation_that_repeats_no_name_of_the_candidates(
     assert violation.check == "runtime.kernels"
     assert owner in violation.message
     assert name not in violation.message
+
+
+@pytest.mark.parametrize("name", CASTS)
+def test_a_cast_is_no_copy(name: str) -> None:
+    with pytest.raises(CandidateFault, match="a kernel of PyTorch"):
+        own_launches({"_scale": 1, CASTS[name]: 1}, frozenset({"_scale"}), "w")
 
 
 def test_the_profiler_must_see_what_the_capture_saw() -> None:
@@ -84,9 +127,15 @@ def test_an_answer_is_read() -> None:
 
 
 def test_a_kernels_name_keeps_its_template_and_loses_its_parameters() -> None:
-    text = f'"ID","Kernel Name","a__b"\n"0","{COPY}(int, T3)","1"\n"1","mm","1"\n"2","_scale(float*, int)","1"\n'
-    assert [launch.name for launch in read_launches(text)] == [COPY, "mm", "_scale"]
-    assert [launch.function for launch in read_launches(text)] == ["at::native::elementwise_kernel", "mm", "_scale"]
+    template = (
+        "void vectorized_elementwise_kernel<8, float16_copy_kernel_cuda(TensorIteratorBase &)::"
+        "[lambda(float) (instance 1)], std::array<char *, 2>>"
+    )
+    text = (
+        f'"ID","Kernel Name","a__b"\n"0","{template}(int, T2)","1"\n"1","{FILL}","1"\n"2","_scale(float*, int)","1"\n'
+    )
+    assert [launch.name for launch in read_launches(text)] == [template, FILL, "_scale"]
+    assert [launch.function for launch in read_launches(text)] == ["vectorized_elementwise_kernel", FILL, "_scale"]
 
 
 def test_libraries_of_triton_and_of_python_may_be_loaded() -> None:
