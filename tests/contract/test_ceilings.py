@@ -49,8 +49,10 @@ def test_what_is_measured_goes_before_the_data_sheet_value_by_value() -> None:
     best = ceilings_of("NVIDIA H200", mine)
     assert best is not None and best.copy_gb_s == mine.copy_gb_s
     assert best.fp16_tflops and best.fp16_tflops.provenance.basis == "measured"  # as it ships
-    assert best.fp8_tflops and best.fp8_tflops.provenance.basis == "data sheet"
-    assert best.launch_us is None
+    assert best.launch_us and best.launch_us.provenance.basis == "measured"
+    other = ceilings_of("NVIDIA B200")
+    assert other is not None and other.launch_us is None, "nothing is taken over from another GPU"
+    assert other.fp8_tflops and other.fp8_tflops.provenance.basis == "data sheet"
     assert ceilings_of("GeForce") is None
 
 

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from d2k_agent.contract.data_sheets import ceilings_of
+from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
 from d2k_agent.evaluator.compilation.targets import TARGETS
 from d2k_agent.evaluator.modelling.counting import Tally
@@ -15,6 +17,10 @@ from d2k_agent.evaluator.modelling.roofline import machine_of, model_launch
 from d2k_agent.evaluator.modelling.sampling import Choice, choose_programs, choose_trips
 
 H200 = machine_of(TARGETS["h200"])
+KNOWN = ceilings_of(device_name("h200"))
+assert KNOWN is not None and KNOWN.fp16_tflops is not None
+RATE = KNOWN.fp16_tflops.value * 1e9
+"""Operations a millisecond."""
 
 
 @pytest.mark.parametrize("grid", [(1, 1, 1), (8, 1, 1), (9, 1, 1), (64, 3, 1), (7, 5, 40000)])
@@ -53,9 +59,9 @@ def modelled(programs: int, counted: Tally, nbytes: int = 1 << 40) -> ModelledLa
 
 
 def test_the_slowest_resource_decides() -> None:
-    products = modelled(132, tally(665e9 / 132))
+    products = modelled(132, tally(RATE / 132))
     assert (products.bound, products.ms) == ("products", pytest.approx(1.0))
-    assert (modelled(132, tally(665e9 / 132, by_pointer=True)).ms or 0) == pytest.approx(665 / 505)
+    assert (modelled(132, tally(RATE / 132, by_pointer=True)).ms or 0) == pytest.approx(665 / 505)
     memory = modelled(1320, tally(1e8, loaded=4.3e9 / 1320))
     assert (memory.bound, memory.ms) == ("memory", pytest.approx(1.0))
     again = modelled(1320, tally(loaded=4.3e9 / 1320), nbytes=1000)
@@ -64,7 +70,7 @@ def test_the_slowest_resource_decides() -> None:
 
 
 def test_programs_are_handed_out_whole() -> None:
-    flops = 665e9 / 132
+    flops = RATE / 132
     assert modelled(133, tally(flops)).ms == pytest.approx(2 * (modelled(132, tally(flops)).ms or 0))
     assert modelled(66, tally(flops)).ms == modelled(132, tally(flops)).ms
 
@@ -88,7 +94,7 @@ def test_a_target_without_ceilings_has_no_model() -> None:
 
 
 def test_every_number_says_where_it_comes_from() -> None:
-    assert any("665 TFLOP/s (measured)" in sentence for sentence in H200.basis)
+    assert any(f"{RATE / 1e9:.0f} TFLOP/s (measured)" in sentence for sentence in H200.basis)
     assert any("(data sheet)" in sentence for sentence in machine_of(TARGETS["b200"]).basis)
 
 
