@@ -24,6 +24,8 @@ from d2k_agent.errors import UsageError
 
 SOL_FILE = "sol.py"
 FUNCTIONS = ("reference_flops", "reference_bytes", "best_flops", "best_bytes")
+LINK_FUNCTIONS = ("reference_link_bytes", "best_link_bytes")
+"""Both or none: of a task for several ranks, what one of them sends."""
 Algorithm = Literal["reference", "best"]
 BUILTINS = {item.__name__: item for item in (abs, float, int, len, max, min, range, round, sum)}
 """All that sol.py has beside its own functions."""
@@ -57,7 +59,17 @@ class SpeedOfLight:
         if not _is_count(size) or not size:
             raise self._wrong(f"{algorithm}_bytes", f"must return a finite number of bytes above 0, not {size!r:.80}")
         assert isinstance(size, (int, float))
-        return Work({kind: float(count) for kind, count in flops.items()}, float(size))
+        return Work({kind: float(count) for kind, count in flops.items()}, float(size), self._sent(algorithm, workload))
+
+    def _sent(self, algorithm: Algorithm, workload: Mapping[str, Any]) -> float:
+        name = f"{algorithm}_link_bytes"
+        if name not in self._functions:
+            return 0.0
+        sent = self._call(name, workload)
+        if not _is_count(sent):
+            raise self._wrong(name, f"must return a finite number of bytes of at least 0, not {sent!r:.80}")
+        assert isinstance(sent, (int, float))
+        return float(sent)
 
     def _call(self, name: str, workload: Mapping[str, Any]) -> object:
         try:
@@ -87,10 +99,11 @@ def speed_of_light(task: Task) -> SpeedOfLight | None:
         exec(compile(tree, str(path), "exec"), names)
     except Exception as problem:  # noqa: BLE001 - as in _call
         raise _raised(task.slug, path, problem) from None
-    missing = [name for name in FUNCTIONS if not callable(names.get(name))]
+    needed = FUNCTIONS + LINK_FUNCTIONS * any(name in names for name in LINK_FUNCTIONS)
+    missing = [name for name in needed if not callable(names.get(name))]
     if missing:
-        raise _error(task.slug, path, 1, f"defines no {missing[0]}(workload); it needs {', '.join(FUNCTIONS)}")
-    return SpeedOfLight(task.slug, path, {name: names[name] for name in FUNCTIONS})
+        raise _error(task.slug, path, 1, f"defines no {missing[0]}(workload); it needs {', '.join(needed)}")
+    return SpeedOfLight(task.slug, path, {name: names[name] for name in needed})
 
 
 def counts_of(task: Task) -> dict[str, Counts]:

@@ -62,8 +62,8 @@ MEASURED = (
     Ceilings(
         device_name("h200"),
         copy_gb_s=_measured(4300.0, "a copy of 4.3 GB on the device, rounded to two digits", date="2026-11-04"),
-        fp16_tflops=_measured(681.0, "4096 x 4096 x 11008 on random data for 1 s at 700 W", burst=792.0),
-        bf16_tflops=_measured(678.0, "4096 x 4096 x 11008 on random data for 1 s at 700 W", burst=787.0),
+        fp16_tflops=_measured(681.0, "4096 x 4096 x 11008 on random data for 1 s", burst=792.0),
+        bf16_tflops=_measured(678.0, "4096 x 4096 x 11008 on random data for 1 s", burst=787.0),
         fp8_tflops=_measured(1286.0, "8192 x 8192 x 28672 on random data for 1 s", burst=1517.0),
         launch_us=_measured(0.55, "graphs of 2,000 kernels of one thread that do nothing, the best of 20"),
         link_gb_s=_measured(395.0, "copies of 1.1 GB to the second GPU of the host for 1 s, one direction"),

@@ -41,6 +41,28 @@ def test_counts_are_functions_of_the_workload(tmp_path: Path) -> None:
     assert counted(task(tmp_path, GOOD)) == Counts(Work({"fp16": 32.0}, 16.0), Work({"fp16": 24.0}, 16.0))
 
 
+LINKS = """
+
+def reference_link_bytes(workload):
+    return 2 * workload["n"]
+
+
+def best_link_bytes(workload):
+    return workload["n"]
+"""
+
+
+def test_bytes_over_links_are_counted_where_the_file_counts_them(tmp_path: Path) -> None:
+    found = counted(task(tmp_path, GOOD + LINKS))
+    assert found is not None and (found.reference.link_bytes, found.best.link_bytes) == (16.0, 8.0)
+    with pytest.raises(UsageError, match=r"defines no best_link_bytes\(workload\)"):
+        counted(task(tmp_path, GOOD + LINKS.replace("best_link", "best")))
+    with pytest.raises(
+        UsageError, match=r"best_link_bytes\(workload\) must return a finite number of bytes of at least 0"
+    ):
+        counted(task(tmp_path, GOOD + LINKS.replace('    return workload["n"]', "    return None")))
+
+
 def test_a_task_need_not_have_counts(tmp_path: Path) -> None:
     assert counted(task(tmp_path, None)) is None
 

@@ -31,6 +31,15 @@ def test_the_tasks_that_ship_have_counts() -> None:
     assert {task.slug for task in TASKS} >= COUNTED
 
 
+def test_bytes_over_links_are_those_that_the_evaluator_asks_for() -> None:
+    task = find_task("ep_dispatch_fp8")
+    required = runpy.run_path(str(task.folder / "hidden" / "check.py"))["link_bytes"]
+    for workload in task.workloads:
+        found = counts(task, workload.params)
+        assert found.best.link_bytes == pytest.approx(required({**workload.params, "ranks": 2}))
+        assert found.reference.link_bytes > found.best.link_bytes
+
+
 def test_muon_by_hand() -> None:
     found = counts(find_task("muon"), {"batch_size": 1, "M": 2, "N": 3})
     # A step: X Xt is 2 x 2 x 3 products, its square 2 x 2 x 2, the last product 2 x 2 x 3; five steps, two operations.

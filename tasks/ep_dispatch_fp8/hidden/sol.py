@@ -1,8 +1,7 @@
 """Counts of one call on one of two ranks, by workload: nothing here is measured, and no agent sees what the best known
 algorithm needs.
 
-There is no matrix product. Bytes are those that pass the rank's own memory; what crosses a link is counted in check.py
-(link_bytes), and on two GPUs takes nearly as long: which of the two is the bound depends on the machine.
+There is no matrix product. Bytes are those that pass the rank's own memory, and those that it sends to the other rank.
 """
 
 RANKS = 2
@@ -22,6 +21,11 @@ def reference_bytes(workload):
     return 2 * tokens * hidden + 4 * tokens * topk + written
 
 
+def reference_link_bytes(workload):
+    """All tokens in bf16 and all ids to the other rank."""
+    return (RANKS - 1) * (2 * workload["tokens"] * workload["hidden"] + 4 * workload["tokens"] * workload["topk"])
+
+
 def best_flops(workload):
     """No matrix product."""
     return {}
@@ -36,6 +40,14 @@ def best_bytes(workload):
     kept = tokens * topk - len(range(15, tokens, 16))
     beside = 4 * rows + 4 * RANKS * tokens * topk + 8 * local + 4
     return 2 * tokens * hidden + 4 * tokens * topk + kept * _row(hidden) + beside
+
+
+def best_link_bytes(workload):
+    """Of each token one quantised row, where the other rank has an expert of it."""
+    missed = 1.0
+    for chosen in range(workload["topk"]):
+        missed *= (workload["experts"] // RANKS - chosen) / (workload["experts"] - chosen)
+    return workload["tokens"] * (1.0 - missed) * _row(workload["hidden"])
 
 
 def _row(hidden):
