@@ -265,7 +265,9 @@ def baselines(verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
             "torch": environment["torch"],
             "triton": environment["triton"],
             "python": environment["python"],
-            "policy": registered(verdicts["expert"])[0]["measurement"]["policy"],
+            "policy": ", ".join(
+                dict.fromkeys(item["measurement"]["policy"] for item in registered(verdicts["expert"]))
+            ),
             "date": session[:10],
             "task_digest": environment["task_digest"],
             "evaluator_digest": environment["evaluator_digest"],

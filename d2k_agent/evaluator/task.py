@@ -20,7 +20,7 @@ from d2k_agent.evaluator.gates import Answer, compare
 from d2k_agent.evaluator.rules.policy import policy_of
 from d2k_agent.evaluator.state import Mutated, mutated_of
 from d2k_agent.evaluator.task_format import check_gates, check_labels, check_precision, check_variations, entries
-from d2k_agent.evaluator.timing.policy import policy_of as timing_policy
+from d2k_agent.evaluator.timing.policy import TimingPolicy, policies_of
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,6 @@ class LoadedTask:
         self.repeat_calls = self.hidden.get("repeat_calls", 12)
         if not isinstance(self.repeat_calls, int) or self.repeat_calls < 1:
             raise TaskFault(f"{hidden}: repeat_calls must be a whole number of at least 1")
-        try:
-            self.timing = timing_policy(self.hidden)
-        except ValueError as problem:
-            raise TaskFault(f"{hidden}: {problem}") from None
         check_gates(
             hidden,
             [*self.gates, *self._reported],
@@ -85,6 +81,14 @@ class LoadedTask:
         check_precision(hidden, self.hidden)
         varied = [variation["workload"] for variation in self.variations]
         check_labels(hidden, [*self.registered, *self.smoke, *varied])
+        try:
+            self._timing = policies_of(self.hidden, [workload["label"] for workload in self.registered])
+        except ValueError as problem:
+            raise TaskFault(f"{hidden}: {problem}") from None
+
+    def timing(self, label: str) -> TimingPolicy:
+        """How a workload is timed."""
+        return self._timing.get(label, self._timing[""])
 
     def arguments(self, workload: dict[str, Any], seed: str, device: str = "cpu") -> list[Any]:
         """Fresh arguments of run() for a workload; the contents follow from `seed` alone."""

@@ -73,11 +73,15 @@ def test_what_does_honest_work_in_steps_of_both_kinds_is_held_to_its_claim() -> 
 
 
 def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:
-    assert policy.policy_of({}).id == "events_batch"
-    assert policy.policy_of({"timing": {"mode": "graph"}}).id == "graph_rotating"
-    for wrong in (5, {"mode": "fast"}, {}, {"mode": ["batch"]}):
+    assert policy.policies_of({}, ()) == {"": policy.EVENTS_BATCH}
+    assert policy.policies_of({"timing": {"mode": "graph"}}, ("a",)) == {"": policy.GRAPH_ROTATING}
+    mixed = {"mode": "batch", "workloads": {"a": "graph"}}
+    assert policy.policies_of({"timing": mixed}, ("a", "b")) == {"": policy.EVENTS_BATCH, "a": policy.GRAPH_ROTATING}
+    for wrong in (5, {"mode": "fast"}, {}, {"mode": ["batch"]}, {"workloads": {"a": "graph"}}, {**mixed, "clock": 1}):
         with pytest.raises(ValueError, match="batch, graph"):
-            policy.policy_of({"timing": wrong})
+            policy.policies_of({"timing": wrong}, ("a",))
+    with pytest.raises(ValueError, match="by the label of registered ones"):
+        policy.policies_of({"timing": mixed}, ("b",))
 
 
 def test_a_claim_that_falls_short_in_every_segment_is_suspicious() -> None:

@@ -39,7 +39,8 @@ def main() -> None:
 
     task = {"scaling": scaling.task, "counting": counting.task}[asked.get("task", "scaling")]
     loaded = LoadedTask(task(n=asked["n"]))
-    loaded.timing = short_policy(asked["graph"], step_ms=asked["step_ms"], noise=asked["noise"])
+    policy = short_policy(asked["graph"], step_ms=asked["step_ms"], noise=asked["noise"])
+    loaded.timing = lambda label: policy  # type: ignore[method-assign]
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     setting = Setting(loaded, TimedCpu(), loaded.registered, "5e" * 32, limits, lambda _: None)
     alive = [interpreting.pid]

@@ -29,11 +29,12 @@ Start = Callable[[int], CandidateProcess]
 class RankGroup(CandidateProcess):
     """The processes of one candidate, or of the baseline. What ends one of them ends all.
 
-    Before each checked call one rank, which nobody knows before, is held up.
+    `gathers`: each has a comm that gathers over the host. Before each checked call one rank, which nobody knows before,
+    is held up.
     """
 
     def __init__(self, start: Start, device: RankedDevice, trusted: bool) -> None:
-        self._ranked, self._trusted = device, trusted
+        self._ranked, self.gathers = device, trusted
         self._members = [start(place) for place in device.places]
         self._held = ExitStack()
         self.isolation: str | None = None
@@ -112,7 +113,7 @@ class RankGroup(CandidateProcess):
             if sets and self._ranked.memory is not None:
                 blocks, ahead = self._ranked.memory.share()
                 size = self._ranked.memory.workspace_bytes
-                request["comm"] = {"rank": rank, "blocks": blocks, "bytes": size, "trusted": self._trusted}
+                request["comm"] = {"rank": rank, "blocks": blocks, "bytes": size, "trusted": self.gathers}
                 own = [*ahead, *own]
             member.order(request, own)
 

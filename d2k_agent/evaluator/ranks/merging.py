@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +25,10 @@ def merged(kind: bytes, payloads: Sequence[bytes], doing: str) -> bytes:
             return layout.pack_answer(_together([layout.unpack_answer(payload) for payload in payloads]))
         if kind == b"B":
             return _claim(payloads)
-        return payloads[0] if len(set(payloads)) == 1 else _observed([decode(payload) for payload in payloads])
+        if len(set(payloads)) == 1:
+            return payloads[0]
+        words = [decode(payload) for payload in payloads]
+        return _captured(words) if "digest" in words[0] else _observed(words)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         told = f"the ranks contradict each other in {doing}: {problem}"
         raise CandidateFault(
@@ -54,6 +58,19 @@ def _claim(payloads: Sequence[bytes]) -> bytes:
     if len({calls for calls, _ in claims}) > 1:
         raise ValueError(f"they claim {' and '.join(str(calls) for calls, _ in claims)} calls")
     return CLAIM.pack(claims[0][0], max(claim_ms for _, claim_ms in claims))
+
+
+def _captured(told: Sequence[dict[str, Any]]) -> bytes:
+    """What the captures of all ranks hold, with one digest for all: a rank may launch what another one does not."""
+    digests = " ".join(str(item["digest"]) for item in told)
+    return json.dumps(
+        {
+            "single": sum(int(item["single"]) for item in told) if all(item["single"] for item in told) else 0,
+            "captured": sum(int(item["captured"]) for item in told),
+            "repeated": all(item["repeated"] is True for item in told),
+            "digest": hashlib.sha256(digests.encode()).hexdigest(),
+        }
+    ).encode()
 
 
 def _observed(told: Sequence[dict[str, Any]]) -> bytes:

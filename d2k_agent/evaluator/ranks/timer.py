@@ -8,9 +8,12 @@ from typing import Any
 
 from d2k_agent.contract import VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.ranges import Kind
 from d2k_agent.evaluator.ranks.checking import RankedCalls
 from d2k_agent.evaluator.ranks.device import RankedDevice
+from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.ranks.task import RankedTask
+from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer
 from d2k_agent.evaluator.timing.segment import Segment
 
@@ -24,6 +27,10 @@ class RankedTimer(WorkloadTimer):
     def __init__(self, task: RankedTask, device: RankedDevice, *rest: Any) -> None:
         super().__init__(task, device, *rest)
         self._ranks = device
+        assert isinstance(self._process, RankGroup)
+        if self._policy.graph and (self._process.gathers or (device.uuids and not device.apart)):
+            # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
+            self._policy = rules.EVENTS_BATCH
         self._required = task.link_bytes(self._workload)
         self._calls = RankedCalls(task, device, self._process, self._limits, bool(rest[-1]))
         self._sent: list[int] = []
@@ -44,11 +51,11 @@ class RankedTimer(WorkloadTimer):
             raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.links", message),))
         return dataclasses.replace(timed, measurement=dataclasses.replace(timed.measurement, link_bytes=each))
 
-    def _batch(self, seconds: float) -> Segment:
+    def _segment(self, seconds: float, kind: Kind = "batch") -> Segment:
         before = self._ranks.sent_bytes()
-        segment = super()._batch(seconds)
+        segment = super()._segment(seconds, kind)
         after = self._ranks.sent_bytes()
-        if before is not None and after is not None:
+        if kind == "batch" and before is not None and after is not None:
             new = [end - start for start, end in zip(before, after, strict=True)]
             self._sent = [sum(counts) for counts in zip(self._sent or [0] * len(new), new, strict=True)]
             self._counted += segment.calls

@@ -83,7 +83,7 @@ class WorkloadTimer:
     ) -> None:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
-        self._policy = task.timing
+        self._policy = task.timing(workload["label"])
         self._calls = Calls(task, device, process, limits, trusted)
         self._draws = 0
         self._sets: list[Lent] = []

@@ -43,7 +43,7 @@ GRAPH_HOT = "graph_hot"
 """The same graph over one set, reported beside GRAPH_ROTATING: the published protocol's cache state."""
 
 POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
-"""By the mode that a task names in hidden/workloads.json ("timing": {"mode": ...}); batch where it names none."""
+"""By mode."""
 
 AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
@@ -56,13 +56,23 @@ FRESH_CLAIM, FRESH_STEP_MS = 1.2, 0.25
 batch (by its pauses, say) and do honest work in both kinds. A step costs about 0.15 ms by itself on an H200."""
 
 
-def policy_of(hidden: dict[str, Any]) -> TimingPolicy:
-    """The policy that a task's hidden/workloads.json asks for. Raises ValueError that says what may stand there."""
+def policies_of(hidden: dict[str, Any], labels: Sequence[str]) -> dict[str, TimingPolicy]:
+    """The policies of a task's workloads, and "" the one of the others, as hidden/workloads.json asks for them:
+    "timing": {"mode": ..., "workloads": {label: mode}}, of which the second part may be missing, and batch all of it.
+
+    Raises ValueError that says what may stand there.
+    """
     timing = hidden.get("timing", {"mode": "batch"})
-    mode = timing.get("mode") if isinstance(timing, dict) else None
-    if not isinstance(mode, str) or mode not in POLICIES:
-        raise ValueError(f'timing must be {{"mode": ...}} with one of {", ".join(POLICIES)}, not {timing!r:.80}')
-    return POLICIES[mode]
+    modes = {}
+    if isinstance(timing, dict) and set(timing) <= {"mode", "workloads"}:
+        own = timing.get("workloads", {})
+        modes = {**own, "": timing.get("mode")} if isinstance(own, dict) and set(own) <= set(labels) else {}
+    if not modes or not all(isinstance(mode, str) and mode in POLICIES for mode in modes.values()):
+        raise ValueError(
+            f'timing must be {{"mode": ...}} with one of {", ".join(POLICIES)}, beside it at most "workloads" with '
+            f"modes by the label of registered ones, not {timing!r:.80}"
+        )
+    return {label: POLICIES[mode] for label, mode in modes.items()}
 
 
 def graph_calls(about: int, sets: int) -> int:

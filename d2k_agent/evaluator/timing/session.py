@@ -143,7 +143,7 @@ class Baseline:
                 with setting.timer(self._process, workload, "baseline", trusted=True) as timer:
                     timer.prepare(checked=workload["label"] not in self.latest)
                     timed = timer.measure(audited=False)
-                    if timed.spread > setting.task.timing.noise:
+                    if timed.spread > setting.task.timing(workload["label"]).noise:
                         timed = timer.measure(audited=False)
                     self.latest[workload["label"]] = timed.measurement
                     _add(seconds, timer.seconds)
@@ -281,7 +281,7 @@ class Comparison:
             outcome.measured[label] = timed.measurement
             return True
         change = abs(timed.measurement.mean_ms / known.mean_ms - 1)
-        if change > self._setting.task.timing.noise:
+        if change > self._setting.task.timing(label).noise:
             return outcome.is_noisy(label, f"two rounds differ by {change:.1%}")
         outcome.measured[label] = together(known, timed.measurement)
         return True
@@ -289,12 +289,13 @@ class Comparison:
     def _attempt(self, workload: dict[str, Any], outcome: Outcome, purpose: str) -> Timed | None:
         """One measurement, made once more where it was noisy; None, and said in `outcome`, where it failed."""
         label, lacking = workload["label"], False
+        noise = self._setting.task.timing(label).noise
         process, crowded = self._running.process, self._running.serves_others(workload["label"])
         with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
             try:
                 timer.prepare()
                 timed = timer.measure()
-                if timed.spread > self._setting.task.timing.noise:
+                if timed.spread > noise:
                     timed = timer.measure()
                 if not (self._setting.trusted or timed.suspicions):
                     outcome.kernels[label] = timer.observe(self._setting.own)
@@ -319,7 +320,7 @@ class Comparison:
             outcome.failed = label
             return None
         # Before any suspicion: clocks that do not agree with themselves accuse nobody of not agreeing with each other.
-        if timed.spread > self._setting.task.timing.noise:
+        if timed.spread > noise:
             told = f"timed segments differ by {timed.spread:.1%}, twice"
             if not self._setting.trusted:
                 outcome.is_noisy(label, told)

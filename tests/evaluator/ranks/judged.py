@@ -1,7 +1,8 @@
 """Judges and times sources on several ranks on the CPU, and prints what each came to as JSON, one a line.
 
 A program of its own, since it forks zygotes. Asked on stdin: {"judged": [[name, changes of the job], ...],
-"timed": [name, ...]}, names being those of shifting.py. Each line also says which processes were left over.
+"timed": [[name, whether in graphs], ...]}, names being those of shifting.py. Each line also says which
+processes were left over.
 "expert" judges the expert of the task that ships on a small workload.
 """
 
@@ -60,9 +61,9 @@ def main() -> None:
         verdict = judge(bench, job)
         told = {"status": verdict.status, "message": verdict.message, "results": to_data(verdict.workloads)}
         print(json.dumps({"name": "expert", "left": left({interpreting.pid}), **told}), flush=True)
-    for name in asked["timed"]:
-        answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING")
-        print(json.dumps({"name": f"timed {name}", "left": left({interpreting.pid}), **answer}), flush=True)
+    for name, graph in asked["timed"]:
+        answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING", graph=graph)
+        print(json.dumps({"name": f"timed {name} {graph}", "left": left({interpreting.pid}), **answer}), flush=True)
 
 
 def dispatch() -> tuple[Any, str]:
@@ -77,7 +78,7 @@ def dispatch() -> tuple[Any, str]:
     return dataclasses.replace(bundle, hidden=files), source
 
 
-def timed(interpreting: Any, source: str, trusted: bool) -> dict[str, Any]:
+def timed(interpreting: Any, source: str, trusted: bool, graph: bool) -> dict[str, Any]:
     """What timing a source came to, with tolerances for a machine that has other work to do."""
     from d2k_agent.contract import Limits
     from d2k_agent.contract.wire import to_data
@@ -89,7 +90,8 @@ def timed(interpreting: Any, source: str, trusted: bool) -> dict[str, Any]:
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
     loaded = load_task(shifting.task(), None)
-    loaded.timing = short_policy(segment_s=0.3, step_ms=20.0)
+    policy = short_policy(graph, segment_s=0.3, step_ms=20.0)
+    loaded.timing = lambda label: policy  # type: ignore[method-assign]
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     device = device_for(loaded, TimedCpu())
     setting = Setting(loaded, device, loaded.registered, "5e" * 32, limits, lambda _: None, trusted)

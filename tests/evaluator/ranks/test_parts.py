@@ -81,13 +81,6 @@ def test_what_a_task_for_several_ranks_lacks_is_said(name: str, old: str, new: s
         load_task(TaskBundle("shifting", public, bundle.hidden), None)
 
 
-def test_several_ranks_are_timed_in_batches() -> None:
-    bundle = shifting.task()
-    hidden = {**json.loads(bundle.hidden["workloads.json"]), "timing": {"mode": "graph"}}
-    with pytest.raises(TaskFault, match="batch"):
-        load_task(dataclasses.replace(bundle, hidden={**bundle.hidden, "workloads.json": json.dumps(hidden)}), None)
-
-
 def test_a_reference_that_fails_on_one_rank_leaves_no_other_waiting() -> None:
     def work(comm: Any) -> Any:
         if comm.rank == 1:
@@ -103,6 +96,19 @@ def test_answers_come_in_a_row_with_the_most_of_each_count() -> None:
     one = unpack_answer(merged(b"D", [answer(), foreign], "run()"))
     assert len(one.outputs) == 2
     assert (one.peak_bytes, one.copied_bytes, one.foreign) == (50, 20, "aten.add")
+
+
+def test_captures_that_differ_by_rank_have_one_digest() -> None:
+    def merge(*told: dict[str, Any]) -> Any:
+        return json.loads(merged(b"A", [json.dumps(item).encode() for item in told], "capturing"))
+
+    first = {"single": 2, "captured": 20, "repeated": True, "digest": "a"}
+    one = merge(first, {**first, "digest": "b"})
+    assert one == merge(first, {**first, "digest": "b"})
+    assert (one["single"], one["captured"], one["repeated"]) == (4, 40, True)
+    assert merge(first, {**first, "digest": "c"})["digest"] != one["digest"]
+    silent = merge(first, {**first, "single": 0, "captured": 0, "repeated": False})
+    assert (silent["single"], silent["repeated"]) == (0, False), "a rank that launches nothing is irregular"
 
 
 def test_a_claim_is_that_of_the_slowest_rank() -> None:

@@ -27,12 +27,14 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("RANK_1_ENDS", {"static_rules": False}),
     ("OVERRUN", {"static_rules": False}),
 ]
+TIMED = [("HONEST", False), ("HONEST", True), ("BY_GATHERING", False)]
+"""With whether in graphs."""
 
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, dict[str, Any]]:
     """What each came to, by name, with the changes of its job where two have one name."""
-    asked: dict[str, Any] = {"judged": JUDGED, "expert": True, "timed": ["HONEST", "BY_GATHERING"]}
+    asked: dict[str, Any] = {"judged": JUDGED, "expert": True, "timed": TIMED}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.ranks.judged"],
         input=json.dumps(asked),
@@ -44,9 +46,8 @@ def answers() -> dict[str, dict[str, Any]]:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    names = (
-        [_named(name, changes) for name, changes in JUDGED] + ["expert"] + [f"timed {name}" for name in asked["timed"]]
-    )
+    timed = [f"timed {name} {graph}" for name, graph in TIMED]
+    names = [_named(name, changes) for name, changes in JUDGED] + ["expert"] + timed
     return dict(zip(names, found, strict=True))
 
 
@@ -121,7 +122,7 @@ def test_nobody_is_left_over(answers: dict[str, dict[str, Any]]) -> None:
     assert {name: answer["left"] for name, answer in answers.items() if answer["left"]} == {}
 
 
-@pytest.mark.parametrize("name", ["timed HONEST", "timed BY_GATHERING"])
+@pytest.mark.parametrize("name", [f"timed {name} {graph}" for name, graph in TIMED])
 def test_a_call_of_all_ranks_is_timed(answers: dict[str, dict[str, Any]], name: str) -> None:
     (result,) = answers[name]["results"]
     assert result["status"] == "passed", result["message"]
