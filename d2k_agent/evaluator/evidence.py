@@ -26,8 +26,8 @@ NO_FILE = "code in no file"
 GLUE = "fills and copies by PyTorch"
 """Stands for all of them among the launches of a call."""
 _GLUE = re.compile(
-    r"^_ZN2at6native(?!.*WithCast).*(?:FillFunctor|direct_copy_kernel_cuda"
-    r"|float8_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlN3c10)"
+    r"^_ZN2at6native(?!.*WithCast)(?!.*15gpu_kernel_implI).*(?:FillFunctor|direct_copy_kernel_cuda"
+    r"|float8_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlN3c10\d+Float8)"
 )
 """PyTorch's kernels for filling new memory and for copying within a dtype, mangled as C++ names are."""
 _KNOWN = (

@@ -35,6 +35,14 @@ COPY_FP8 = (
     "cudaERNS_18TensorIteratorBaseEEUlN3c1013Float8_e4m3fnEE_EEvS4_RKT_EUliE_EEviT1_"
 )
 CASTS = {
+    "strided, as its source has it": (
+        "_ZN2at6native18elementwise_kernelILi128ELi4EZNS0_15gpu_kernel_implIZZZNS0_23direct_copy_kernel_cudaE"
+        "RNS_18TensorIteratorBaseEENKUlvE1_clEvENKUlvE5_clEvEUlfE_EEvS4_RKT_EUliE_EEviT1_"
+    ),
+    "f16 to f8, as its source has it": (
+        "_ZN2at6native29vectorized_elementwise_kernelILi4EZNS0_23float8_copy_kernel_cudaERNS_18TensorIterator"
+        "BaseEEUlN3c104HalfEE_St5arrayIPcLm2EEEEviT0_T1_"
+    ),
     "f32 to bf16": (
         "_ZN2at6native29vectorized_elementwise_kernelILi8EZNS0_25bfloat16_copy_kernel_cudaERNS_18TensorIterat"
         "orBaseEEUlfE_St5arrayIPcLm2EEEEviT0_T1_"
@@ -63,7 +71,7 @@ CASTS = {
         "SD_NS0_6memory12LoadWithCastILi1EEENSE_13StoreWithCastILi1EEEEEviT_T0_T2_T3_T4_T5_"
     ),
 }
-"""As PyTorch 2.11 launches them on an H200."""
+"""As PyTorch 2.11 launches them on an H200, and two that were not recorded."""
 
 
 def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None:
