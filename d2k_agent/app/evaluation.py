@@ -13,7 +13,16 @@ from d2k_agent.app.launching import open_launcher
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import counts_of, suspected
 from d2k_agent.config import Settings
-from d2k_agent.contract import EvaluatorJob, JobKind, ProfileWish, SanitizerCheck, Verdict, VerdictStatus
+from d2k_agent.contract import (
+    Environment,
+    EvaluatorJob,
+    JobKind,
+    ProfileWish,
+    SanitizerCheck,
+    Verdict,
+    VerdictStatus,
+    source_sha256,
+)
 from d2k_agent.errors import EvaluatorError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +30,8 @@ if TYPE_CHECKING:
     from d2k_agent.launchers import Launcher, Progress
 
 MOST_CANDIDATE_BYTES = 1 << 20
+NO_SOURCE = "no Python\n"
+"""A text that does not parse: the first step ends its job, and the verdict says where it was reached."""
 
 
 def read_candidate(path: Path, role: str = "candidate") -> str:
@@ -83,6 +94,7 @@ class Evaluation:
         self._unsafe = unsafe
         self._baseline = baseline if baseline is not None else task.baseline_text()
         self._counts = counts_of(task)
+        self._environment: Environment | None = None
 
     def judge(
         self,
@@ -114,9 +126,25 @@ class Evaluation:
             check=check,
         )
         try:
-            return suspected(self._launcher.launch(job), self._counts)
+            verdict = suspected(self._launcher.launch(job), self._counts)
         except EvaluatorError as death:
-            return self._blame(job, death)
+            verdict = self._blame(job, death)
+        self._environment = verdict.environment
+        return verdict
+
+    def repeats(self, verdict: Verdict) -> bool:
+        """Whether the source of `verdict` would be judged now as it was then.
+
+        True for the same evaluator, task, machine, device, target and versions, and the same baseline where one was
+        timed. The policies of timing are the task's and the evaluator's, so that their digests cover them. Asks the
+        evaluator where nothing was judged yet; raises MachineError as judge() does.
+        """
+        if self._environment is None:
+            self.judge(JobKind.EVALUATE, NO_SOURCE)
+        assert self._environment is not None
+        if _circumstances(self._environment) != _circumstances(verdict.environment):
+            return False
+        return verdict.baseline_sha256 in (None, None if self._baseline is None else source_sha256(self._baseline))
 
     def _blame(self, job: EvaluatorJob, death: EvaluatorError) -> Verdict:
         """Whose fault it is when one candidate ended the evaluator twice: the baseline's verdict tells.
@@ -148,6 +176,11 @@ class Evaluation:
 
     def __exit__(self, *problem: object) -> None:
         self._launcher.close()
+
+
+def _circumstances(environment: Environment) -> Environment:
+    """What decides how a candidate is judged: not what confined it, which is unknown where none of its code ran."""
+    return dataclasses.replace(environment, isolation=None)
 
 
 def judge_file(

@@ -47,8 +47,9 @@ def host_tools(
     """The tools that the host carries out. What the model did wrong is an error answer; a broken machine is raised.
 
     `incumbent` knows the submissions so far. What is submitted again unchanged gets the verdict that it has, without a
-    new submission, also after a resume: nobody may try seeds until one is lucky. `wording` is one of the
-    configuration's WORDINGS; under "brief" a profile takes `profile_tokens` at most.
+    new submission, also after a resume: nobody may try seeds until one is lucky. Where it would be judged otherwise now
+    (Evaluation.repeats), it is a new submission. `wording` is one of the configuration's WORDINGS; under "brief" a
+    profile takes `profile_tokens` at most.
     """
     from d2k_agent.agent import submission_data
     from d2k_agent.records import QUEUED_S
@@ -67,7 +68,7 @@ def host_tools(
             except (UsageError, PathError) as problem:
                 return HostAnswer("error", str(problem))
             submits = kind is JobKind.EVALUATE
-            before = _judged_before(incumbent, source) if submits else None
+            before = _judged_before(incumbent, source, evaluation) if submits else None
             if before is not None:
                 return HostAnswer("ok", ALREADY_JUDGED + told(kind, before), {"outcome": _outcome(kind, before)})
             wish = _wish(task, incumbent, source, labels, arguments) if kind is JobKind.PROFILE else None
@@ -84,15 +85,17 @@ def host_tools(
     return {name: tool(kind) for name, kind in KINDS.items()}
 
 
-def _judged_before(incumbent: Incumbent, source: str) -> Verdict | None:
-    """The first verdict on this text that a second look would not change, None where there is none."""
+def _judged_before(incumbent: Incumbent, source: str, evaluation: Evaluation) -> Verdict | None:
+    """The first verdict on this text that a second look now would not change, None where there is none."""
     from d2k_agent.records import joined
 
     sha256 = source_sha256(source)
     for item in incumbent.submissions():
         if item.sha256 == sha256 and item.verdict.status in _DECIDED:
             with suppress(ValueError):  # a record that another version wrote is no verdict to repeat
-                return joined(item.verdict, item.times)
+                verdict = joined(item.verdict, item.times)
+                if evaluation.repeats(verdict):
+                    return verdict
     return None
 
 

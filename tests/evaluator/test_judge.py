@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from d2k_agent.app.evaluation import NO_SOURCE
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import JobKind, Limits, SanitizerCheck, Verdict, VerdictStatus
 from d2k_agent.errors import UsageError
@@ -45,6 +46,12 @@ def test_an_honest_kernel_is_correct_and_untimed(launcher: ProcessLauncher) -> N
     assert verdict.peak_memory_bytes == 4000
     assert verdict.seed_commitment == hashlib.sha256(asked.seed.encode()).hexdigest()
     assert "landlock" in verdict.environment.isolation
+
+
+def test_a_text_that_does_not_parse_tells_the_circumstances_and_costs_nothing(launcher: ProcessLauncher) -> None:
+    verdict = launcher.launch(job(NO_SOURCE))
+    assert verdict.status is VerdictStatus.COMPILE_ERROR and set(verdict.seconds) == {"static"}
+    assert (verdict.environment.device, verdict.environment.isolation) == ("cpu", None)
 
 
 def test_a_latency_is_modelled_in_a_confined_process_and_is_no_measurement(launcher: ProcessLauncher) -> None:
