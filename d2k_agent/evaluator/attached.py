@@ -39,7 +39,10 @@ class AttachedSet:
 
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
     """What run() returned, as tensors. Raises TypeError for anything but a tensor, a tuple or a list of them."""
-    outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+    outputs: tuple[Any, ...] = (result,)
+    for kind in (tuple, list):
+        if isinstance(result, kind):
+            outputs = tuple(kind.__iter__(result))  # a class of the candidate's own could compute in its __iter__
     for output in outputs:
         if type(output) is not torch.Tensor:
             raise TypeError(f"run() must return torch.Tensor, not {type(output).__name__}")

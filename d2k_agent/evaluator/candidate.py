@@ -147,9 +147,9 @@ class _Caller:
             self._attach(request, descriptors)
         elif operation == "call":
             self.device.delay(float(request.get("delay_s", 0.0)))
-            self._call(in_order=bool(request["in_order"]))
+            self._call(self.sets[int(request["set"])], in_order=bool(request["in_order"]))
         elif operation == "observe":
-            self._observe()
+            self._observe(self.sets[int(request["set"])])
         else:
             assert self.timed is not None
             write_frame(self.descriptor, *self.timed.handle(operation, request, descriptors))
@@ -171,12 +171,11 @@ class _Caller:
             self.timed = ranked[0] if ranked else TimedCalls(run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 
-    def _call(self, in_order: bool) -> None:
-        """One metered call on the first set. `in_order`: its inputs come, and its outputs go, in the order of the
+    def _call(self, given: AttachedSet, in_order: bool) -> None:
+        """One metered call on a set. `in_order`: its inputs come, and its outputs go, in the order of the
         stream alone; else the GPU is idle before and after it.
         """
-        assert self.module is not None and self.sets
-        given = self.sets[0]
+        assert self.module is not None
         given.poison(self.last)
         self.last = ()
         if self.timed is not None:
@@ -195,13 +194,13 @@ class _Caller:
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 
-    def _observe(self) -> None:
-        """One more call, on the first set, for what it launches and with which operators."""
+    def _observe(self, given: AttachedSet) -> None:
+        """One more call, for what it launches and with which operators; and what metered ones of a batch came to."""
         assert self.module is not None and self.timed is not None
-        run, arguments = self.module.run, self.sets[0].arguments
+        run = self.module.run
         self.timed.drop()
-        kernels, foreign = self.device.observe(lambda: run(*arguments))
-        told = {"kernels": kernels, "foreign": (self.acts or [foreign])[0]}
+        kernels, foreign = self.device.observe(lambda: run(*given.arguments))
+        told = {"kernels": kernels, "foreign": (self.acts or [self.timed.foreign or foreign])[0]}
         write_frame(self.descriptor, b"A", json.dumps(told).encode())
 
 

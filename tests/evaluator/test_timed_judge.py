@@ -23,9 +23,29 @@ calls = 0
 def run(x, factor):
     global calls
     calls += 1
-    return scaled(x, factor) if calls < 30 else x * factor
+    return scaled(x, factor) if calls < 60 else x * factor
 """
 )
+BY_PLACE = (
+    KERNEL
+    + """
+box = {"seen": set(), "last": 0, "checked": 0}
+
+
+def run(x, factor):
+    place = x.data_ptr()
+    if place == box.get("last"):
+        box["checked"] = place
+    box["last"] = place
+    box["x"] = x
+    known = place in box.get("seen")
+    box.get("seen").add(place)
+    if not known or place == box.get("checked"):
+        return scaled(x, factor)
+    return box.get("x") * factor
+"""
+)
+"""Honest where a place is new, and where a call is likely to be looked at: twice in a row on one place."""
 CANDIDATES = {
     "first": (HONEST, HONEST),
     "second": (HONEST, HONEST),
@@ -35,6 +55,7 @@ CANDIDATES = {
     "no baseline": (HONEST, None),
     "does not load": ("import nothing_like_it\n\n" + HONEST, HONEST),
     "torch in later calls": (LATER, HONEST),
+    "torch on places of timed calls": (BY_PLACE, HONEST),
     "last": (HONEST, HONEST),
 }
 
@@ -46,7 +67,7 @@ def judged() -> dict[str, dict[str, Any]]:
         [sys.executable, "-m", "tests.evaluator.judged_on_cpu"],
         input=json.dumps(
             [
-                {"candidate": source, "baseline": baseline, "static_rules": source is not LATER}
+                {"candidate": source, "baseline": baseline, "static_rules": source not in (LATER, BY_PLACE)}
                 for source, baseline in CANDIDATES.values()
             ]
         ),
@@ -74,6 +95,12 @@ def test_a_call_after_the_timed_ones_tells_what_they_computed_with(judged: dict[
     assert judged["torch in later calls"]["status"] == "rule_violation", judged["torch in later calls"]
     assert judged["torch in later calls"]["message"].startswith("run() computed with PyTorch (mul)")
     assert "auditing large" in judged["torch in later calls"]["steps"], "it was found when all was timed"
+
+
+def test_calls_of_a_batch_are_metered_and_cannot_be_told_from_others(judged: dict[str, Any]) -> None:
+    found = judged["torch on places of timed calls"]
+    assert found["status"] == "rule_violation", found
+    assert found["message"].startswith("run() computed with PyTorch (mul)")
 
 
 def test_a_wrong_candidate_is_not_timed(judged: dict[str, Any]) -> None:

@@ -16,8 +16,7 @@ from d2k_agent.evaluator.task import Expected, LoadedTask
 
 _OUT_OF_ORDER = (
     "the outputs are right only where the GPU is idle before run() and waited for after it: run() begins work on a "
-    "stream that does not wait for the current one, or that the current one does not wait for; call wait_stream() in "
-    "both directions"
+    "stream of its own that the caller's does not wait for; launch on the stream that is current when run() is called"
 )
 
 
@@ -75,10 +74,10 @@ class Calls:
             self._device.settle()
 
     def checked(
-        self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float
+        self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float, index: int = 0
     ) -> list[Check]:
-        """One metered call on the first set: its checks. A failed one may end the list."""
-        self._process.order({"do": "call", "in_order": self._in_order})
+        """One metered call on the set at `index` of those attached: its checks. A failed one may end the list."""
+        self._process.order({"do": "call", "set": index, "in_order": self._in_order})
         try:
             answer = self._answer(limit_s, f"run() on {label}")
         except Raised as fault:
@@ -97,20 +96,23 @@ class Calls:
             if not all(check.passed for check in checks):
                 return checks  # comparing outputs needs memory, which a hog may have taken
         outputs = self._outputs(answer, lent, expected)
-        if self._in_order and not all(check.passed for check in outputs) and self._right_when_idle(lent, expected):
+        if self._in_order and not all(check.passed for check in outputs) and self._order_decides(lent, expected, index):
             return [*checks, Check("*", "stream_order", None, None, False, _OUT_OF_ORDER)]
         return [*checks, *self.unchanged(lent), *outputs]
 
-    def _right_when_idle(self, lent: Lent, expected: Expected) -> bool:
-        """Whether one more call is right with an idle GPU before and after it."""
-        lent.refresh(lent.arguments)
-        self._device.settle()
-        self._process.order({"do": "call", "in_order": False})
-        try:
-            answer = self._answer(self._limits.gpu_call_s, "run() on an idle GPU")
-        except CandidateFault:
-            return False
-        return all(check.passed for check in self._outputs(answer, lent, expected))
+    def _order_decides(self, lent: Lent, expected: Expected, index: int) -> bool:
+        """Whether one more call is right on an idle GPU, and another one in the order of the stream is wrong again."""
+        right = []
+        for in_order in (False, True):
+            lent.refresh(lent.arguments)
+            self._device.settle()
+            self._process.order({"do": "call", "set": index, "in_order": in_order})
+            try:
+                answer = self._answer(self._limits.gpu_call_s, "run() on the same inputs")
+            except CandidateFault:
+                return False
+            right.append(all(check.passed for check in self._outputs(answer, lent, expected)))
+        return right == [True, False]
 
     def given(self, index: int, lent: Lent, expected: Expected, calls: int, limit_s: float) -> list[Check]:
         """Checks of what `calls` timed calls on a set left: the outputs of the last one, and the state."""

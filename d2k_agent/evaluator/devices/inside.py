@@ -23,7 +23,7 @@ _FILLING = "warn"
 compiler first: more than a second in every process."""
 _CYCLES_A_S = 1.5e9
 """About: a GPU's clock moves."""
-_LATE_S = 0.005
+_LATE_S = 0.01
 """Long enough for run() to launch all that it launches."""
 _TAKEN_AWAY = 0xFF
 """NaN in floating-point formats."""
@@ -195,8 +195,12 @@ class InsideCuda:
 
     @contextmanager
     def coming_late(self, block: torch.Tensor) -> Iterator[None]:
-        """They wait in memory that PyTorch does not count."""
-        pointer = driver.allocate(block.nbytes)
+        """They wait in memory that PyTorch does not count. Where none is left, they do not come late."""
+        try:
+            pointer = driver.allocate(block.nbytes)
+        except torch.OutOfMemoryError:
+            yield
+            return
         try:
             kept = driver.as_tensor(pointer, block.nbytes)
             kept.copy_(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections import Counter
@@ -22,7 +23,8 @@ from d2k_agent.evaluator.profiling.source import read_hot_lines
 from d2k_agent.evaluator.profiling.table import Launch, in_range, read_launches
 from d2k_agent.evaluator.profiling.unavailable import MISSING, ProfileUnavailable
 
-WARM_UP_CALLS = 3
+WARM_UP_CALLS, MORE_WARM_UP_CALLS = 3, 4
+"""Calls before the one that is profiled: so many, and up to so many more, that nobody can know."""
 MOST_DEEP_KERNELS, DEEP_SHARE = 3, 0.8
 """Sections look into the longest kernels: as many as hold this part of the time, and no more of them than that."""
 MOST_DEEP_LAUNCHES = 16
@@ -112,7 +114,8 @@ def _session(
         raise ProfileUnavailable(MISSING)
     with tempfile.TemporaryDirectory(prefix="ncu-", dir=parent, ignore_cleanup_errors=True) as made:
         folder = os.path.realpath(made)
-        order = order_in(folder, source, generator, [workload], device=device, unsafe=unsafe)
+        warm_up = WARM_UP_CALLS + secrets.randbelow(MORE_WARM_UP_CALLS + 1)
+        order = order_in(folder, source, generator, [workload], device=device, unsafe=unsafe, warm_up=warm_up)
         yield _Session(found, folder, order, given)
 
 

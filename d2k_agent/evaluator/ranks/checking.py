@@ -39,11 +39,11 @@ class RankedCalls(Calls):
             self._ranks.settle()
 
     def checked(
-        self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float
+        self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float, index: int = 0
     ) -> list[Check]:
         """One call on all ranks."""
         bound_s = min(limit_s, WATCHDOG_S) if self._ranks.times else limit_s
-        checks = super().checked(label, workload, lent, expected, bound_s)
+        checks = super().checked(label, workload, lent, expected, bound_s, index)
         overrun = self._ranks.memory.overrun() if self._ranks.memory else []
         if not overrun:
             return checks

@@ -136,7 +136,7 @@ class RankedCalls(TimedCalls):
         start = self._device.mark()
         while not (page[STOP] and number >= page.last()):
             page[self._begun] = number + 1
-            self._call(number)
+            self._call_of_batch(number)
             number += 1
             ahead.append(self._device.mark())
             if len(ahead) > QUEUED:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -69,6 +71,7 @@ def _captured(told: Sequence[dict[str, Any]]) -> bytes:
             "captured": sum(int(item["captured"]) for item in told),
             "repeated": all(item["repeated"] is True for item in told),
             "digest": hashlib.sha256(digests.encode()).hexdigest(),
+            "names": functools.reduce(operator.or_, (Counter(item["names"]) for item in told)),
         }
     ).encode()
 

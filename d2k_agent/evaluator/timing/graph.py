@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,18 +16,20 @@ from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 
 @dataclass(frozen=True)
 class Kernels:
-    """What a process says of a capture. No names: a candidate chooses them.
+    """What a process says of a capture. Names are a candidate's own choice: evidence.py says which may be.
 
     single    kernels of one call
     captured  kernels of all calls
     repeated  whether these are those of one call, again and again
     digest    of one call's kernels by name, grid, block and shared memory
+    names     how often all calls launch which kernel; empty where none can be read
     """
 
     single: int
     captured: int
     repeated: bool
     digest: str
+    names: dict[str, int] = field(default_factory=dict)
 
 
 def irregular(told: Kernels, calls: int, digest: str | None) -> str:
@@ -71,6 +73,7 @@ class CallGraph:
             captured=len(of_all),
             repeated=Counter(of_all) == Counter(of_one * calls),
             digest=hashlib.sha256("\n".join(sorted(map(str, of_one))).encode()).hexdigest(),
+            names=dict(Counter(node.name for node in of_all)),
         )
         self._graph.instantiate()
 

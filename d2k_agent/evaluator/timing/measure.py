@@ -92,6 +92,9 @@ class WorkloadTimer:
         self._steps = 0
         self._replays_a_s: float | None = None
         self._digest: str | None = None
+        self._first = 0
+        self.own: frozenset[str] | None = None
+        """The names of the kernels that captured work may hold, beside glue; None: any."""
         self.seconds = {"tuning": 0.0, "timed": 0.0}
         self._loads: list[Any] = []
         self.checks: list[Check] = []
@@ -136,6 +139,9 @@ class WorkloadTimer:
         sets = sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
         for _ in range(sets - 1):
             self._sets.append(self._device.lend(self._draw(), headers, state))
+        # Where the checked call's set stands, nobody can know: calls on others are not told from it by their place.
+        place = secrets.randbelow(len(self._sets))
+        self._sets[0], self._sets[place] = self._sets[place], self._sets[0]
         self._calls.attach(self._sets)
         self._ask({"do": "page"}, b"A", self._memory.share()[1])
         with span("warm-up", self._label):
@@ -143,7 +149,8 @@ class WorkloadTimer:
         self.seconds["tuning"] = self._calls.tuning_s
         if checked:
             assert expected is not None
-            self._accept(self._calls.checked(self._label, self._workload, self._sets[0], expected, self._limits.call_s))
+            lent, limit_s = self._sets[place], self._limits.call_s
+            self._accept(self._calls.checked(self._label, self._workload, lent, expected, limit_s, place))
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
@@ -187,7 +194,7 @@ class WorkloadTimer:
 
         Raises CandidateFault where anything else computes.
         """
-        observed = Observed.read(self._ask({"do": "observe"}, b"A"))
+        observed = Observed.read(self._ask({"do": "observe", "set": secrets.randbelow(len(self._sets))}, b"A"))
         if observed.foreign:
             raise broken_rule(observed.foreign)
         return None if observed.kernels is None else own_launches(observed.kernels, own, self._label)
@@ -238,7 +245,8 @@ class WorkloadTimer:
         self._page.begin()
         self._device.settle()
         began = time.perf_counter()
-        self._process.order({"do": "batch"})
+        self._first = secrets.randbelow(len(self._sets))
+        self._process.order({"do": "batch", "first": self._first})
         time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
         self._loads.append(self._device.load())
         self._page.stop()
@@ -261,6 +269,7 @@ class WorkloadTimer:
         return self._replays(max(1, round(seconds * self._replays_a_s)))
 
     def _replays(self, times: int) -> Segment:
+        self._first = 0
         began = time.perf_counter()
         self._process.order({"do": "replay", "times": times})
         payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
@@ -277,6 +286,8 @@ class WorkloadTimer:
         keep = secrets.randbelow(calls // sets)
         told = self._kernels(self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A"))
         self._replays_a_s = None
+        if self.own is not None and told.names:
+            own_launches(told.names, self.own, self._label)
         wrong = irregular(told, calls, self._digest)
         self._digest = self._digest or told.digest
         return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {wrong}"} if wrong else {}
@@ -284,8 +295,10 @@ class WorkloadTimer:
     def _kernels(self, payload: bytes) -> Kernels:
         try:
             told = decode(payload)
-            return Kernels(int(told["single"]), int(told["captured"]), told["repeated"] is True, str(told["digest"]))
-        except (ValueError, KeyError, TypeError):
+            names = {str(name): int(count) for name, count in told["names"].items()}
+            single, captured = int(told["single"]), int(told["captured"])
+            return Kernels(single, captured, told["repeated"] is True, str(told["digest"]), names)
+        except (ValueError, KeyError, TypeError, AttributeError):
             what = f"capturing {self._label} answered out of protocol"
             raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
 
@@ -308,9 +321,9 @@ class WorkloadTimer:
         # A graph keeps the outputs of one round of its own; else those of the last calls are there.
         visited = len(used) if self._policy.graph else min(calls, len(used))
         for back in self._choose(visited, VERIFIED_SETS):
-            index = (calls - 1 - back) % len(used)
+            index = (self._first + calls - 1 - back) % len(used)
             lent = used[index]
-            visits = calls // len(used) + (index < calls % len(used))
+            visits = calls // len(used) + ((index - self._first) % len(used) < calls % len(used))
             expected = self._task.expected(lent.arguments)
             self._accept(self._calls.given(index, lent, expected, visits, self._limits.gpu_call_s))
         if not inspect:
@@ -332,33 +345,38 @@ class WorkloadTimer:
         if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
             told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
             return audit_ms, {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
-        return audit_ms, self._remembered(mean_ms) if self._policy.graph else {}
+        # A step of few calls has new contents for nearly all of them.
+        return audit_ms, self._remembered(mean_ms) if self._policy.graph or calls > REFRESHED_SETS else {}
 
     def _remembered(self, mean_ms: float) -> dict[str, str]:
-        """A suspicion where calls of a graph are slower with new contents: in a batch they see the same ones often.
+        """A suspicion where calls are slower with new contents: in a batch they see the same ones often.
 
-        Steps of both kinds in an order that nobody can know, as many of each.
+        Steps of both kinds in an order that nobody can know, as many of each, with one call a set.
         """
         sets = min(len(self._sets), rules.FRESH_SETS)
-        suspicions = self._captured(sets, sets)
+        suspicions = self._captured(sets, sets) if self._policy.graph else {}
         anew = set(self._choose(2 * rules.FRESH_STEPS, rules.FRESH_STEPS))
         same: list[float] = []
         new: list[float] = []
         for step in range(2 * rules.FRESH_STEPS):
             self._refresh(range(sets), anew=step in anew)
             self._device.flush()
-            (new if step in anew else same).append(self._step_ms(sets))
+            (new if step in anew else same).append(self._step_ms(sets, first=0))
             if step in anew:
                 self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
-        if not rules.remembers(same, new, sets * mean_ms, max(rules.FRESH_SLOWER, self._policy.audit)):
+        slower = max(rules.FRESH_SLOWER, self._policy.audit)
+        if not rules.remembers(same, new, sets * mean_ms, slower, self._task.ranks):
             return suspicions
         told = f"{min(new) / sets:.6g} ms a call with new contents, {min(same) / sets:.6g} ms with those of before"
         return {"timing.audit": f"run() is slower on {self._label} where it cannot remember: {told}"}
 
-    def _step_ms(self, calls: int) -> float:
-        """Milliseconds from telling the process to begin to its word that all is done."""
+    def _step_ms(self, calls: int, first: int | None = None) -> float:
+        """Milliseconds from telling the process to begin to its word that all is done. Launched calls begin with the
+        set `first` (None: any).
+        """
         self._steps += 1
-        self._process.order({"do": "step", "number": self._steps, "calls": calls})
+        self._first = 0 if self._policy.graph else secrets.randbelow(len(self._sets)) if first is None else first
+        self._process.order({"do": "step", "number": self._steps, "calls": calls, "first": self._first})
         time.sleep(0.001)  # it is at the page by then, and waits
         deadline = time.monotonic() + self._limits.gpu_call_s
         began = time.perf_counter()

@@ -48,7 +48,7 @@ POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 AUDIT_STEP_MS = 0.05
 AUDIT_STEPS = 10
 FRESH_STEPS, FRESH_SETS, FRESH_SLOWER = 8, 64, 0.15
-"""Steps of a graph with one call a set, of this many sets at most: contents of all sets are written anew before each,
+"""Steps with one call a set, of this many sets at most: contents of all sets are written anew before each,
 the same contents or new ones. What is remembered of contents is of no use with new ones; the best step with them may
 be slower by this fraction than the best with the same."""
 FRESH_CLAIM, FRESH_STEP_MS = 1.2, 0.25
@@ -80,10 +80,13 @@ def graph_calls(about: int, sets: int) -> int:
     return sets * max(1, round(about / sets))
 
 
-def remembers(same_ms: Sequence[float], new_ms: Sequence[float], claimed_ms: float, slower: float) -> bool:
+def remembers(
+    same_ms: Sequence[float], new_ms: Sequence[float], claimed_ms: float, slower: float, ranks: int = 1
+) -> bool:
     """Are steps slower with new contents: by that fraction than with the same, or than claimed by more than a step
-    costs by itself? `claimed_ms` is the claim for all calls of a step."""
-    return min(new_ms) > min((1 + slower) * min(same_ms), max(FRESH_CLAIM, 1 + slower) * claimed_ms + FRESH_STEP_MS)
+    costs by itself, on each of the `ranks`? `claimed_ms` is the claim for all calls of a step."""
+    alone = max(FRESH_CLAIM, 1 + slower) * claimed_ms + FRESH_STEP_MS * ranks
+    return min(new_ms) > min((1 + slower) * min(same_ms), alone)
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:

@@ -292,6 +292,7 @@ class Comparison:
         noise = self._setting.task.timing(label).noise
         process, crowded = self._running.process, self._running.serves_others(workload["label"])
         with self._setting.timer(process, workload, purpose, self._setting.trusted) as timer:
+            timer.own = None if self._setting.trusted else self._setting.own
             try:
                 timer.prepare()
                 timed = timer.measure()

@@ -102,10 +102,11 @@ def test_captures_that_differ_by_rank_have_one_digest() -> None:
     def merge(*told: dict[str, Any]) -> Any:
         return json.loads(merged(b"A", [json.dumps(item).encode() for item in told], "capturing"))
 
-    first = {"single": 2, "captured": 20, "repeated": True, "digest": "a"}
+    first = {"single": 2, "captured": 20, "repeated": True, "digest": "a", "names": {"x": 20}}
     one = merge(first, {**first, "digest": "b"})
     assert one == merge(first, {**first, "digest": "b"})
     assert (one["single"], one["captured"], one["repeated"]) == (4, 40, True)
+    assert one["names"] == {"x": 20}
     assert merge(first, {**first, "digest": "c"})["digest"] != one["digest"]
     silent = merge(first, {**first, "single": 0, "captured": 0, "repeated": False})
     assert (silent["single"], silent["repeated"]) == (0, False), "a rank that launches nothing is irregular"
