@@ -1,7 +1,10 @@
 """Group-limited expert selection with load counting: one launch, one pass over the logits, one warp a program.
 
-A program is a single warp that walks over blocks of rows; a row of scores lies across its 32 lanes and never leaves the
-registers. Nothing crosses a warp, so there is no barrier.
+A program is a single warp that walks over rows; a row of scores lies across its 32 lanes and never leaves the
+registers. Nothing crosses a warp, so there is no barrier. Selecting is one long chain of instructions, each waiting for
+the one before; other warps fill the wait. So a program has one row at a time, and few registers, which leaves room for
+many programs on a multiprocessor. Logits do not wait for the number of valid rows: both are on their way at once, and a
+row of padding is selected from like any other, before its result is dropped.
 
 The biased score becomes an integer of the same order, because a warp reduces 32-bit integers in one instruction. Each
 of the k rounds makes two such reductions: the largest key, and the lowest expert among those that have it. Neighbours
@@ -11,8 +14,9 @@ front: a round looks at half of the experts.
 Taken is whatever does not come after the last choice of its row. These marks, added up over all rows of a program, are
 its counts: at the end one add for each expert that it chose, next to each other in memory.
 
-Groups are ranked by counting, for each, how many others come before it. The score that a weight needs is not kept next
-to the biased one: it is computed again, from the k logits that were chosen.
+Groups are ranked by counting, for each, how many others come before it; their two largest scores come from one
+reduction. The score that a weight needs is not kept next to the biased one: it is computed again, from the k logits
+that were chosen.
 """
 
 import torch
@@ -21,9 +25,10 @@ import triton.language as tl
 
 TAKEN = tl.constexpr(-(2**31))
 """Below the key of every finite number."""
-ROWS = 4
-"""Rows in a block where there are many: their reductions overlap."""
-PROGRAMS_PER_SM = 8
+ROWS = 1
+"""Rows in a block where there are many. More of them make code and registers of a program grow as much."""
+PROGRAMS_PER_SM = 16
+"""As many as the registers of 384 experts allow for."""
 
 
 @triton.jit
@@ -35,7 +40,12 @@ def _sigmoid(x):
 def _ordered(x):
     """Float32 as int32 of the same order."""
     bits = x.to(tl.int32, bitcast=True)
-    return tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def _two_largest(first, second, other_first, other_second):
+    return tl.maximum(first, other_first), tl.maximum(tl.minimum(first, other_first), tl.maximum(second, other_second))
 
 
 @triton.jit
@@ -45,11 +55,9 @@ def _in_kept_groups(
 ):  # fmt: skip
     """Which places of [ROWS, GROUPS * SIZE] are in one of the KEPT best groups of their row."""
     by_group = tl.reshape(biased, (ROWS, GROUPS, SIZE))
-    largest = tl.max(by_group, axis=2, keep_dims=True)
-    times = tl.sum((by_group == largest).to(tl.int32), axis=2)
-    below = tl.max(tl.where(by_group == largest, float("-inf"), by_group), axis=2)
-    first = tl.reshape(largest, (ROWS, GROUPS))
-    score = first + tl.where(times > 1, first, below)
+    none = tl.full((ROWS, GROUPS, SIZE), float("-inf"), tl.float32)
+    first, second = tl.reduce((by_group, none), 2, _two_largest)
+    score = first + second
     mine = score[:, :, None]
     other = score[:, None, :]
     group = tl.arange(0, GROUPS)
@@ -76,11 +84,11 @@ def _select(
     for start in range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS):
         row = start + tl.arange(0, ROWS)[:, None]
         live = row < valid
-        x = tl.load(logits + row * E + expert, mask=live & real, other=0.0)
+        x = tl.load(logits + row * E + expert, mask=(row < rows) & real, other=0.0)
         biased = tl.where(real, _sigmoid(x) + b, float("-inf"))
-        eligible = live & real
+        eligible = real
         if KEPT < G:
-            eligible = eligible & _in_kept_groups(biased, KEPT, ROWS, GROUPS, SIZE)
+            eligible = real & _in_kept_groups(biased, KEPT, ROWS, GROUPS, SIZE)
         keys = tl.where(eligible, _ordered(biased), TAKEN)
         # Equal ones stay as they are: the lower expert in front.
         even, odd = tl.split(tl.reshape(keys, (ROWS, GROUPS * SIZE // 2, 2)))
@@ -114,9 +122,10 @@ def run(logits, bias, expert_load, num_valid, n_group, topk_group, topk, routed_
     weights = torch.empty((rows, topk), dtype=torch.float32, device=logits.device)
     ids = torch.empty((rows, topk), dtype=torch.int32, device=logits.device)
     multiprocessors = torch.cuda.get_device_properties(logits.device).multi_processor_count if logits.is_cuda else 1
-    # Where rows are few, each program takes one: more of them run side by side.
-    block = ROWS if rows >= ROWS * PROGRAMS_PER_SM // 2 * multiprocessors else 1
-    programs = min(triton.cdiv(rows, block), PROGRAMS_PER_SM * multiprocessors)
+    most = PROGRAMS_PER_SM * multiprocessors
+    # Where blocks would leave half of the programs without any, each takes a row: more of them run side by side.
+    block = ROWS if 2 * rows >= ROWS * most else 1
+    programs = min(triton.cdiv(rows, block), most)
     if rows == 0:
         return weights, ids
     _select[(programs,)](
