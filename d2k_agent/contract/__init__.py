@@ -4,7 +4,7 @@ Covers: frozen dataclasses, the rules that make an impossible record unconstruct
 Does not cover: how a job travels (launchers) or how it is carried out (evaluator). Standard library only.
 """
 
-from d2k_agent.contract.compilation import CompileReport, KernelReport
+from d2k_agent.contract.compilation import MOST_KERNELS, CompileReport, KernelReport
 from d2k_agent.contract.job import EvaluatorJob, JobKind, Limits, TaskBundle, source_sha256
 from d2k_agent.contract.profile import (
     SECTIONS,
@@ -31,6 +31,7 @@ from d2k_agent.contract.verdict import (
 
 __all__ = [
     "MOST_DRIFT",
+    "MOST_KERNELS",
     "QUEUED",
     "SECTIONS",
     "Bottleneck",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+MOST_KERNELS = 200
+"""Variants that a report tells of: where it has so many, there may be more."""
+
 
 @dataclass(frozen=True)
 class Occupancy:
@@ -28,6 +31,7 @@ class Occupancy:
 class KernelReport:
     """One compiled kernel variant. Bytes are bytes, `grids` the distinct launch grids seen at each workload.
 
+    `launches` are those of the first call of run() at each workload; a kernel that only a later one launches has grids.
     A count is None when the tool that reads it was not available or failed; it is never 0 for "unknown". Fields with
     None as their default are unknown in records from before they were read.
     """

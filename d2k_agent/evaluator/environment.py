@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from d2k_agent.contract import Environment
+from d2k_agent.contract import CompileReport, Environment
 from d2k_agent.evaluator.devices import Device
 
 
@@ -43,6 +43,15 @@ def present_target() -> str:
         if found:
             return found[0]
     return "b200"
+
+
+def compiled_for_present(report: CompileReport) -> bool:
+    """True where a report is for the GPU that is here, so that run() chooses the same kernels."""
+    if not torch.cuda.is_available() or report.target != present_target():
+        return False
+    here = torch.cuda.get_device_properties(0)
+    told = (report.architecture, report.multiprocessors, report.shared_limit_bytes)
+    return told == (f"sm_{here.major}{here.minor}", here.multi_processor_count, here.shared_memory_per_block_optin)
 
 
 @functools.cache

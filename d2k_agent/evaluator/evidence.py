@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 
-from d2k_agent.contract import CompileReport, VerdictStatus, Violation
+from d2k_agent.contract import MOST_KERNELS, CompileReport, VerdictStatus, Violation
 from d2k_agent.evaluator.candidate import TRITON_CACHE
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.kernel_names import borrowed, is_borrowed, owner_of
 from d2k_agent.evaluator.process import decode
 from d2k_agent.evaluator.rules.analysis import analyse
 
@@ -30,13 +31,6 @@ _GLUE = re.compile(
     r"|float8_copy_kernel_cudaERNS_18TensorIteratorBaseEEUlN3c10\d+Float8)"
 )
 """PyTorch's kernels for filling new memory and for copying within a dtype, mangled as C++ names are."""
-_KNOWN = (
-    (re.compile(r"at(?:::|6)native|^_ZN2at"), "PyTorch"),
-    (re.compile(r"nvjet|cublas|gemm|xmma|cutlass", re.IGNORECASE), "a library for matrix products"),
-    (re.compile(r"cudnn|flash", re.IGNORECASE), "a library for neural networks"),
-    (re.compile(r"cub\d*(?:::|[A-Z0-9])|thrust", re.IGNORECASE), "a library for sorting and scans"),
-    (re.compile(r"nccl", re.IGNORECASE), "a library for communication"),
-)
 _TRITON_BUILDS = frozenset(
     f"{name}{suffix}" for name in ("__triton_launcher", "cuda_utils") for suffix in EXTENSION_SUFFIXES
 )
@@ -71,26 +65,77 @@ class Observed:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
 
 
-def own_kernels(source: str, report: CompileReport | None) -> frozenset[str]:
-    """The names of the functions of a source that Triton compiles, and under which it compiled them."""
-    names = {kernel.name for kernel in report.kernels} if report else set()
+def launched_when_compiled(report: CompileReport | None, labels: Iterable[str]) -> dict[str, frozenset[str]]:
+    """The kernels that a report saw launched at each workload; nothing where it does not tell of all of them."""
+    known = report is not None and report.error is None and len(report.kernels) < MOST_KERNELS
+    if report is None or not known or not set(labels) <= set(report.workloads):
+        return {}
+    return {
+        label: frozenset(kernel.name for kernel in report.kernels if label in kernel.grids)
+        for label in report.workloads
+    }
+
+
+def own_kernels(
+    source: str, report: CompileReport | None, launched: Mapping[str, frozenset[str]] | None = None
+) -> frozenset[str]:
+    """The names of a candidate's kernels: those it `launched` when it was compiled, at any workload.
+
+    Where nobody knows them, all functions of the source that Triton compiles, and the names under which it did.
+    A name that could be a library's is nobody's own.
+    """
+    if launched:
+        names = set().union(*launched.values())
+    else:
+        names = {kernel.name for kernel in report.kernels} if report else set()
+        names |= _jit_functions(source)
+    return frozenset(name for name in names if not is_borrowed(name))
+
+
+def _jit_functions(source: str) -> set[str]:
     try:
-        names |= {node.name for node in analyse(source).before.kernels if isinstance(node, ast.FunctionDef)}
-    except Exception:  # noqa: BLE001, S110 - what the analysis cannot follow, the rules refuse; here they may be off
-        pass
-    return frozenset(names)
+        return {node.name for node in analyse(source).before.kernels if isinstance(node, ast.FunctionDef)}
+    except Exception:  # noqa: BLE001 - what the analysis cannot follow, the rules refuse; here they may be off
+        return set()
 
 
 def own_launches(kernels: Mapping[str, int], own: frozenset[str], label: str) -> dict[str, int]:
     """The launches of a candidate's own kernels, and GLUE. Raises CandidateFault where there are others."""
     launches: Counter[str] = Counter()
     for name, count in kernels.items():
-        launches[name if name in own else GLUE] += count
         if name not in own and not _GLUE.search(name):
-            by = next((owner for pattern, owner in _KNOWN if pattern.search(name)), "none of its @triton.jit functions")
-            message = f"run() launches a kernel of {by} on {label}: write that work as a Triton kernel in solution.py"
-            raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
+            raise _violation(_foreign(owner_of(name), label))
+        launches[name if name in own else GLUE] += count
     return dict(launches)
+
+
+def _foreign(owner: str | None, label: str) -> str:
+    if owner is not None:
+        return f"run() launches a kernel of {owner} on {label}: write that work as a Triton kernel in solution.py"
+    return (
+        f"run() launches a kernel on {label} that is none of the @triton.jit functions which it launched when it was "
+        "compiled: launch kernels of solution.py alone, and the same ones in every call"
+    )
+
+
+def as_compiled(kernels: Mapping[str, int] | None, launched: Mapping[str, frozenset[str]], label: str) -> None:
+    """Raises CandidateFault where own kernels (own_launches) were not `launched` at that workload when it was compiled:
+    nothing is known then of how they multiply, and of what they hold.
+    """
+    if label not in launched:
+        return
+    others = sorted(set(kernels or {}) - launched[label] - {GLUE})
+    if others:
+        raise _violation(
+            f"run() launches {', '.join(others)} on {label}, which it did not launch there when it was compiled: "
+            "launch the same kernels in every call"
+        )
+
+
+def borrowed_names(report: CompileReport) -> tuple[Violation, ...]:
+    """A violation for each kernel of a report under a name that could be a library's, however it came by it."""
+    named = {kernel.name: kernel.source_line for kernel in report.kernels if is_borrowed(kernel.name)}
+    return tuple(Violation("compiled.kernel_names", borrowed(name), line) for name, line in named.items())
 
 
 def same_launches(captured: Mapping[str, int] | None, profiled: Mapping[str, int], label: str) -> None:
@@ -104,7 +149,7 @@ def same_launches(captured: Mapping[str, int] | None, profiled: Mapping[str, int
         f"run() launches {_counted(after)} on {label} by the profiler, and {_counted(before)} when its process "
         "was asked: a call must do the same work whoever looks"
     )
-    raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
+    raise _violation(message)
 
 
 def unread(label: str, why: str) -> CandidateFault:
@@ -113,6 +158,10 @@ def unread(label: str, why: str) -> CandidateFault:
         f"what run() launches on {label} cannot be read: it cannot be captured, and {why}; "
         "leave out of run() what waits for the GPU"
     )
+    return _violation(message)
+
+
+def _violation(message: str) -> CandidateFault:
     return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.kernels", message),))
 
 

@@ -18,8 +18,14 @@ from d2k_agent.contract import (
     source_sha256,
 )
 from d2k_agent.contract.modelled import ModelledLatency
+from d2k_agent.evaluator.evidence import as_compiled, own_kernels
 from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.session import Outcome
+
+_NOT_COMPARED = (
+    "what run() launches was compared with the kernels of solution.py, not with what was compiled: that was for "
+    "another GPU, one rank of several, other shapes, or more kernels than are told"
+)
 
 
 @dataclass
@@ -42,6 +48,17 @@ class Findings:
     isolation: str | None = None
     modelled: ModelledLatency | None = None
     libraries: set[str] = field(default_factory=set)
+    launched: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By workload, the kernels that the compiler saw launched; empty where it saw them for another GPU, or not all."""
+
+    def own(self, source: str) -> frozenset[str]:
+        """The names of the candidate's kernels."""
+        return own_kernels(source, self.report, self.launched)
+
+    def compare_launches(self) -> None:
+        """Raises CandidateFault where a registered workload launched what the compiler did not see."""
+        for result in self.registered:
+            as_compiled(result.kernels, self.launched, result.label)
 
     def peak(self, peak_bytes: int | None) -> None:
         """Note bytes that were alive at once; None where nobody counted."""
@@ -49,7 +66,10 @@ class Findings:
             self.peak_memory_bytes = max(self.peak_memory_bytes or 0, peak_bytes)
 
     def take(self, outcome: Outcome) -> WorkloadResult | None:
-        """Take over what timing came to; the result that failed, or None."""
+        """Take over what timing came to; the result that failed, or None.
+
+        Raises CandidateFault as compare_launches() does.
+        """
         self.peak(outcome.peak_memory_bytes)
         self.notes += outcome.notes
         self.seconds |= {f"timing.{name}": round(value, 3) for name, value in outcome.seconds.items()}
@@ -59,6 +79,9 @@ class Findings:
             return failed
         self.outcome = outcome
         self.registered = results_of(outcome)
+        self.compare_launches()
+        if self.report is not None and not self.launched:
+            self.notes.append(_NOT_COMPARED)
         return None
 
     def verdict(

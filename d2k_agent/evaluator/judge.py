@@ -29,8 +29,8 @@ from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
-from d2k_agent.evaluator.environment import describe_environment, present_target
-from d2k_agent.evaluator.evidence import own_kernels
+from d2k_agent.evaluator.environment import compiled_for_present, describe_environment, present_target
+from d2k_agent.evaluator.evidence import borrowed_names, launched_when_compiled
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.looking import look, nothing_to_see
@@ -157,7 +157,10 @@ class _Case:
         wanted = self._wanted
         if not wanted:
             return None
-        self._found.report = self._reported(wanted)
+        self._found.report = report = self._reported(wanted)
+        if self._device.times and self._task.ranks == 1 and compiled_for_present(report):
+            # Elsewhere run() may choose other kernels: by the GPU's properties, or by the rank.
+            self._found.launched = launched_when_compiled(report, [workload["label"] for workload in wanted])
         if self._found.report.error is not None:
             # Host code that raises under the pretended GPU is asked again where it really runs: that verdict decides.
             if self._found.report.error_kind == "run" and self._job.kind.judges:
@@ -206,7 +209,8 @@ class _Case:
     def _precision(self) -> Verdict | None:
         if self._found.report is None or self._found.report.error is not None:
             return None
-        return self._violated(precision_violations(self._found.report, self._task.hidden.get("precision", {})))
+        rule = self._task.hidden.get("precision", {})
+        return self._violated((*borrowed_names(self._found.report), *precision_violations(self._found.report, rule)))
 
     def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
         with self._bench.candidate(self._bench.compiling, self._job) as process:
@@ -237,13 +241,8 @@ class _Case:
             self._job.limits,
             self._bench.progress,
             self._job.trusted,
-            self._own,
+            self._found.own(self._job.candidate),
         )
-
-    @property
-    def _own(self) -> frozenset[str]:
-        """The names of the candidate's kernels."""
-        return own_kernels(self._job.candidate, self._found.report)
 
     def _correctness(self) -> Verdict | None:
         self._held.enter_context(self._running)
@@ -361,10 +360,11 @@ class _Case:
         confirms = self._job.kind is JobKind.CONFIRM
         asked = [result for result in self._found.registered if confirms or result.kernels is None]
         if asked:
-            clocked, notes = with_device_clock(self._job, asked, self._wanted, self._own)
+            clocked, notes = with_device_clock(self._job, asked, self._wanted, self._found.own(self._job.candidate))
             by_label = {result.label: result for result in clocked}
             self._found.registered = [by_label.get(result.label, result) for result in self._found.registered]
             self._found.notes += notes
+            self._found.compare_launches()
         return None
 
     def _looked(self) -> Verdict | None:

@@ -26,6 +26,7 @@ LEFT_TO_GPU = {
     "V19_cpp_extension": "it builds a C++ extension, for half a minute on two cores",
     "V33_graph_context": "there are no graphs on a CPU",
     "V76_binary_by_hand": "a binary needs a GPU to be loaded",
+    "V113_other_kernel_for_the_compiler": "which kernels ran is seen on a GPU alone",
 }
 """Files that are judged where there is a GPU (make gpu-cheats), and why not on a CPU."""
 
@@ -99,9 +100,15 @@ CORPUS = [read(path) for path in sorted(FOLDER.glob("*.py"))]
 
 SMOKE = "smoke_b1_m16_n40"
 RAGGED = "smoke_b1_m16_n72"
-SHAPES = {"A10g_uninitialised_tail": RAGGED}
-"""The smoke workload of files that need more columns than a block of 64 has; the others are judged on SMOKE."""
 REGISTERED = "registered_b2_m512_n1376"
+SHAPES = {
+    "A10g_uninitialised_tail": RAGGED,
+    "V110_named_like_a_library": REGISTERED,
+    "V111_named_by_repr": REGISTERED,
+    "V112_other_kernel_later": REGISTERED,
+}
+"""The workload of files that need more columns than a block of 64 has, or that are found when they are compiled, which is
+done for registered workloads; the others are judged on SMOKE."""
 
 
 def muon_small(calls: int = 12) -> TaskBundle:

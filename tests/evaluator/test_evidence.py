@@ -7,19 +7,25 @@ import mmap
 import os
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from d2k_agent.contract import MOST_KERNELS, CompileReport, KernelReport
 from d2k_agent.evaluator.evidence import (
     GLUE,
     NO_FILE,
     Observed,
+    as_compiled,
+    borrowed_names,
+    launched_when_compiled,
     libraries_allowed,
     own_kernels,
     own_launches,
     same_launches,
 )
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.kernel_names import is_borrowed
 from d2k_agent.evaluator.profiling.table import read_launches
 from d2k_agent.isolation import libraries_of
 from tests.evaluator.scaling import HONEST
@@ -74,9 +80,92 @@ CASTS = {
 """As PyTorch 2.11 launches them on an H200, and two that were not recorded."""
 
 
+NVJET = "nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_NNT"
+MUL = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_10MulFunctorIfEESt5arrayIPcLm3EEEEviT0_T1_"
+
+
+def kernel(name: str, *labels: str) -> KernelReport:
+    """A kernel that was launched at these workloads."""
+    grids: dict[str, tuple[tuple[int, ...], ...]] = dict.fromkeys(labels, ((1, 1, 1),))
+    return KernelReport(name, 4, 3, 32, 0, 0, 0, 0, None, {}, grids=grids, launches=len(labels), source_line=7)
+
+
+def report(*kernels: KernelReport, **more: Any) -> CompileReport:
+    return CompileReport("h200", "sm_90", "3.6.0", kernels, ("w", "v"), **more)
+
+
 def test_kernels_of_a_source_are_its_jit_functions_also_autotuned_ones() -> None:
     tuned = HONEST.replace("@triton.jit", "@triton.autotune(configs=[triton.Config({})], key=['n'])\n@triton.jit")
     assert own_kernels(HONEST, None) == own_kernels(tuned, None) == {"_scale"}
+
+
+def test_own_kernels_are_those_that_were_launched_when_the_source_was_compiled() -> None:
+    decoy = HONEST + "\n\n@triton.jit\ndef decoy(x):\n    tl.store(x, 0)\n"
+    told = report(kernel("_scale", "w"), kernel("_other", "v"), kernel("_tuned"))
+    launched = launched_when_compiled(told, ["w", "v"])
+    assert launched == {"w": {"_scale"}, "v": {"_other"}}
+    assert own_kernels(decoy, told, launched) == {"_scale", "_other"}
+    assert own_kernels(decoy, told) == {"_scale", "decoy", "_other", "_tuned"}
+
+
+@pytest.mark.parametrize(
+    ("told", "labels"),
+    [
+        (None, ["w"]),
+        (report(kernel("_scale", "w"), error="run() raised", error_kind="run"), ["w"]),
+        (report(kernel("_scale", "smoke")), ["elsewhere"]),
+        (report(*[kernel(f"_{number}", "w") for number in range(MOST_KERNELS)]), ["w"]),
+    ],
+)
+def test_a_report_that_does_not_tell_all_accuses_nobody(told: CompileReport | None, labels: list[str]) -> None:
+    launched = launched_when_compiled(told, labels)
+    assert launched == {}
+    as_compiled({"_anything": 1}, launched, labels[0])
+
+
+def test_what_was_not_launched_at_a_workload_when_it_was_compiled_may_not_run_there() -> None:
+    launched = {"w": frozenset({"_scale", "_once"}), "v": frozenset({"_other"})}
+    as_compiled({"_scale": 9, GLUE: 1}, launched, "w")
+    as_compiled(None, launched, "w")
+    with pytest.raises(CandidateFault, match="launches _other on w, which it did not launch there") as caught:
+        as_compiled({"_scale": 1, "_other": 1}, launched, "w")
+    assert caught.value.violations[0].check == "runtime.kernels"
+
+
+@pytest.mark.parametrize("name", [NVJET, MUL])
+def test_a_librarys_kernel_is_nobodys_own_whatever_the_source_defines(name: str) -> None:
+    decoy = HONEST + f"\n\n@triton.jit\ndef {name}(x):\n    tl.store(x, 0)\n"
+    told = report(kernel("_scale", "w"), kernel(name, "w"))
+    assert own_kernels(decoy, None) == own_kernels(decoy, told, launched_when_compiled(told, ["w"])) == {"_scale"}
+    with pytest.raises(CandidateFault, match=r"a kernel of (PyTorch|a library for matrix products)"):
+        own_launches({"_scale": 1, name: 15}, own_kernels(decoy, told), "w")
+    (violation,) = borrowed_names(told)
+    assert (violation.check, violation.line) == ("compiled.kernel_names", 7)
+    assert "give it another name" in violation.message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("_gemm", "gemm_kernel", "hopper_gemm", "_flash_attention", "_Z_order", "_zero", "_zn2", "_ZNORM", "cumsum"),
+        *("custom", "_axpby_bmm", "triton_mm", "fused", "cuda_sum", "_nvjet", "volta_gemm_32", "sm90_gemm_128x128"),
+    ],
+)
+def test_a_word_of_the_trade_is_no_librarys_name(name: str) -> None:
+    assert not is_borrowed(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(NVJET, MUL, FILL, COPY, "_ZN7cutlass7Kernel2I4Op1EEvT_", "_Z10vector_fftILj16EEvPf", "_ZNSt4lessIvE"),
+        *("sm90_xmma_gemm_bf16bf16_bf16f32_f32_nt", "ampere_sgemm_128x64_tn", "cutlass_80_tensorop_s1688gemm"),
+        *("volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn", "cudnn_generated_fort_native_sdpa", "ncclDevKernel_SendRecv"),
+        *("triton_poi_fused_add_0", "fmha_cutlassF_f16_aligned_64x64_rf_sm80", "cutlass::Kernel2"),
+    ],
+)
+def test_names_of_libraries(name: str) -> None:
+    assert is_borrowed(name)
 
 
 def test_own_kernels_and_glue_may_run() -> None:
@@ -95,7 +184,7 @@ def test_own_kernels_and_glue_may_run() -> None:
         ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", "PyTorch"),
         ("_ZN2at6native22index_copy_kernel_implILi4EEEvRNS_14TensorIteratorE", "PyTorch"),
         ("at6native_copy_kernel", "PyTorch"),
-        ("secret_0b1101", "none of its @triton.jit functions"),
+        ("secret_0b1101", "none of the @triton.jit functions which it launched when it was compiled"),
     ],
 )
 def test_any_other_kernel_is_a_violation_that_repeats_no_name_of_the_candidates(name: str, owner: str) -> None:

@@ -1,7 +1,8 @@
 """Runs a candidate against a GPU that is not there and writes down which kernels it launches, and how.
 
-Covers one pass: arguments made, solution.py imported, run() called once for each workload, every kernel request sent
-to a compile function of the caller's. Does not cover compiling (compiler.py) or judging what was seen (report.py).
+Covers one pass: arguments made, solution.py imported, run() called once for each workload and again a few times, every
+kernel request sent to a compile function of the caller's. Does not cover compiling (compiler.py) or judging what was
+seen (report.py).
 """
 
 from __future__ import annotations
@@ -31,11 +32,15 @@ Call = tuple[str, Callable[[str], Sequence[Any]]]
 CompileKernel = Callable[[Request], Any]
 
 MODULE_NAME = "solution"
+REPEATED_CALLS = 3
+"""Further calls at each workload: what a source launches only later is compiled, and judged, like the rest."""
 
 
 @dataclass
 class KernelUse:
-    """One kernel variant: what Triton compiled, and the grids it was launched with at each workload."""
+    """One kernel variant: what Triton compiled, and how often the first call at each workload launched it with which
+    grids: 0 times with those of a later call.
+    """
 
     compiled: Any
     request: Request
@@ -60,6 +65,7 @@ class Capture:
         """The workload being run; None while solution.py is imported."""
         self.problem: BaseException | None = None
         self.last_request: Request | None = None
+        self._counts = True
         self._meter = CallMeter()
         self.tuning = Tuning(self._meter.tuning)
         self._target = target
@@ -82,6 +88,9 @@ class Capture:
                     with self._meter.call():
                         run(*values)
                     self.workloads[label] = self._meter.peak_bytes
+                self._counts = False
+                for self.label, values in arguments * REPEATED_CALLS:
+                    run(*values)
             except (Exception, SystemExit) as problem:  # noqa: BLE001 - it is news for the candidate's author
                 self.problem = problem
             finally:
@@ -102,7 +111,7 @@ class Capture:
     def _record(self, kernel_hash: str, grid: Grid) -> None:
         use = self.uses.get(kernel_hash)
         if use is not None and self.tuning.current is None:
-            use.grids.setdefault(self.label or "import", Counter())[grid] += 1
+            use.grids.setdefault(self.label or "import", Counter())[grid] += self._counts
 
 
 def try_calls(calls: Sequence[Call], target: Target) -> None:

@@ -1,12 +1,13 @@
 """static.torch_names, static.streams, static.generated_kernels, static.internals, static.module_names:
-names of imported modules outside the allow-list, each with what to do instead."""
+names of imported modules outside the allow-list, each with what to do instead; static.borrowed_names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.facts import ExternalUse, Fact
+from d2k_agent.evaluator.kernel_names import borrowed, is_borrowed
+from d2k_agent.evaluator.rules.facts import ExternalUse, Fact, KernelDefinition
 from d2k_agent.evaluator.rules.policy import Policy
 
 _KERNEL_EXTRAS = frozenset(
@@ -52,6 +53,13 @@ def forbidden_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
             not path.startswith(".") and "()" not in path and _imported_lawfully(path, policy) and not policy.uses(path)
         ):
             yield _violation(path, fact.line)
+
+
+def borrowed_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """Kernels under names by which they could pass for a library's."""
+    for fact in facts:
+        if isinstance(fact, KernelDefinition) and is_borrowed(fact.name):
+            yield Violation("static.borrowed_names", borrowed(fact.name), fact.line)
 
 
 def _imported_lawfully(path: str, policy: Policy) -> bool:

@@ -117,6 +117,13 @@ class ClassDefinition(Fact):
 
 
 @dataclass(frozen=True)
+class KernelDefinition(Fact):
+    """A function that Triton compiles is defined."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class SpecialName(Fact):
     """A name with two leading underscores is defined or assigned: a method, a function or a variable."""
 

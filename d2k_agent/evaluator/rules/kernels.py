@@ -12,6 +12,8 @@ from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, external
 
 def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
     """Note what a kernel uses. Annotations and defaults belong to the host and are walked there."""
+    if not isinstance(node, ast.Lambda):
+        program.emit(facts.KernelDefinition(node.lineno, True, node.name))
     local = local_names(node)
     queue: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else []
     while queue:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from d2k_agent.contract.wire import to_data
+from d2k_agent.evaluator.evidence import launched_when_compiled
 from tests.evaluator.compilation.conftest import PAIR, PRODUCTION, ROOT, SQUARE, job
 
 GIB = 1 << 30
@@ -33,6 +34,7 @@ JOBS = {
     "reads values": job("reads_values", "h200", PRODUCTION, smoke=[{"label": "smoke.small", "shapes": [[32, 80]]}]),
     "asks for registers": job("asks_for_registers", "h200", SQUARE),
     "warned about": job("warned_about", "h200", SQUARE),
+    "launches more later": job("launches_more_later", "h200", [[64, 64]]),
     "muon": muon("b200"),
 }
 
@@ -60,6 +62,15 @@ def test_one_kernel_over_two_workloads_is_one_row_with_the_grids_of_both(answers
     assert kernel.launches == 4
     assert kernel.constexprs == {"BM": "128", "BN": "128", "BK": "64"}
     assert kernel.source_line == 9
+
+
+def test_what_only_a_later_call_launches_is_compiled_and_counts_no_launch(answers: dict[str, Any]) -> None:
+    report = answers["launches more later"].report
+    assert {kernel.name: (kernel.launches, kernel.grids) for kernel in report.kernels} == {
+        "_twice": (1, {"w0": ((32, 1, 1),)}),
+        "_thrice": (0, {"w0": ((32, 1, 1),)}),
+    }
+    assert launched_when_compiled(report, ["w0"]) == {"w0": {"_twice", "_thrice"}}
 
 
 def test_mma_sync_where_a_faster_instruction_would_serve_is_a_warning(answers: dict[str, Any]) -> None:
