@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 import tomllib
+import traceback
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -211,7 +212,19 @@ class LoadedTask:
                     f"task {self.slug}: {file} needs more memory than this machine gives ({problem}); "
                     "free some, or use a larger machine"
                 ) from problem
-            raise TaskFault(f"task {self.slug}: {file} raised {type(problem).__name__}: {problem}") from problem
+            raise _raised(self.slug, file, problem) from problem
+
+
+def _raised(slug: str, file: str, problem: BaseException) -> TaskFault:
+    """The fault of a task whose code raised: file, what, and the last line of the task's own."""
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(problem.__traceback__)
+        if frame.filename == f"{slug}/{file.rpartition('/')[2]}"
+    ]
+    line = problem.lineno if isinstance(problem, SyntaxError) else lines[-1] if lines else None
+    where = "" if line is None else f" (line {line})"
+    return TaskFault(f"task {slug}: {file} raised {type(problem).__name__}: {problem}{where}")
 
 
 def out_of_memory(problem: BaseException) -> bool:
@@ -261,7 +274,7 @@ def _module(bundle: TaskBundle, files: dict[str, str], name: str, functions: Seq
     try:
         exec(compile(files[name], f"{bundle.slug}/{name}", "exec"), module.__dict__)
     except (Exception, SystemExit) as problem:  # the task's author wrote this code: its failures are the task's
-        raise TaskFault(f"task {bundle.slug}: {name} raised {type(problem).__name__}: {problem}") from problem
+        raise _raised(bundle.slug, name, problem) from problem
     for function in functions:
         if not callable(getattr(module, function, None)):
             raise TaskFault(f"task {bundle.slug}: {name} defines no {function}(...)")
