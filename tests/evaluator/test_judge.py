@@ -107,6 +107,13 @@ WRONG = {
         ),
         "rel_norm",
     ),
+    "depends on the number of the call": (
+        (
+            "calls = []\n\n\ndef run(x, factor):\n    calls.append(0)\n"
+            "    return scaled(x, factor * (1.0 + 8e-7 * (-1.0) ** len(calls)))\n"
+        ),
+        "repeat",
+    ),
     "writes its input": (
         "def run(x, factor):\n    y = scaled(x, factor)\n    x.zero_()\n    return y\n",
         "mutation",
@@ -153,6 +160,13 @@ def test_a_later_call_that_is_wrong_says_which(launcher: ProcessLauncher) -> Non
     verdict = launcher.launch(job(KERNEL + WRONG["honest eight times"][0]))
     assert "call 9 of one process" in verdict.message
     assert "earlier calls were right" in verdict.message
+
+
+def test_calls_that_differ_by_less_than_a_gate_allows_are_legal(launcher: ProcessLauncher) -> None:
+    run = WRONG["depends on the number of the call"][0].replace("8e-7", "2e-7")
+    verdict = launcher.launch(job(KERNEL + run, static_rules=False, workloads=("smoke_n1000",)))
+    assert verdict.status is VerdictStatus.UNTIMED, verdict.message
+    assert any(check.gate == "repeat" for result in verdict.workloads for check in result.checks)
 
 
 def test_a_lazy_subclass_is_no_tensor(launcher: ProcessLauncher) -> None:

@@ -2,7 +2,7 @@
 
 A candidate that answers from a cache, only the first calls honestly, or from memory it never wrote, fails here. State
 that calls change is drawn anew before the first call, the third, and so on; the calls between go on from what the one
-before left, as it does in use.
+before left, as it does in use. The last call of the longest series is made again with the same inputs (repeating.py).
 """
 
 from __future__ import annotations
@@ -16,33 +16,38 @@ from typing import Any
 from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
 from d2k_agent.contract.wording import counted
 from d2k_agent.evaluator.checks.calls import Calls
+from d2k_agent.evaluator.checks.repeating import REPEAT, left_by_call, repeat_checks, repeats_of
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranges import span
-from d2k_agent.evaluator.task import LoadedTask, derive
+from d2k_agent.evaluator.task import Expected, LoadedTask, derive
 
 
 @dataclass(frozen=True)
 class Series:
-    """`calls` calls of run() on fresh draws of one workload, or of one hidden variation of it."""
+    """`calls` calls of run() on fresh draws of one workload, or of one hidden variation of it; then `repeats` calls on
+    the last draw."""
 
     label: str
     workload: dict[str, Any]
     calls: int
     vary: str | None = None
     late: bool = False
+    repeats: int = 0
 
 
 def planned(task: LoadedTask, device: Device, late: bool) -> list[Series]:
-    """The series of a task on a device: smoke workloads (the first many times), then hidden variations.
+    """The series of a task on a device: smoke workloads (the first many times, and repeated), then hidden variations.
 
     `late` selects the expensive variations, which run last and once per source.
     """
     series = []
     if not late:
-        for index, workload in enumerate(task.smoke):
-            series.append(Series(workload["label"], workload, task.repeat_calls if index == 0 else 2))
+        first, *others = task.smoke
+        repeats = repeats_of(device, task.repeat_calls)
+        series.append(Series(first["label"], first, task.repeat_calls, repeats=repeats))
+        series += [Series(workload["label"], workload, 2) for workload in others]
     for variation in task.variations:
         if bool(variation.get("late")) == late and device.name in variation.get("devices", ["cpu", "cuda"]):
             workload = variation["workload"]
@@ -116,9 +121,9 @@ class SeriesRunner:
                 else:
                     lent.refresh(arguments)
                     self._device.settle()
-                limit_s = self._limits.late_call_s if series.late else self._limits.call_s
-                with self._budget.spending(limit_s) as left_s:
-                    checks = self._calls.checked(series.label, series.workload, lent, expected, left_s)
+                checks = self._call(series, lent, expected)
+                if call == series.calls - 1 and all(check.passed for check in checks):
+                    checks += self._repeated(series, lent, expected)
                 for check in checks:
                     keep_worst(worst, _after(check, call))
                 if not all(check.passed for check in checks):
@@ -136,6 +141,26 @@ class SeriesRunner:
                 self._calls.detach(failed)
                 lent.close()
         return _result(series, VerdictStatus.UNTIMED, worst, series.calls - 1)
+
+    def _call(self, series: Series, lent: Lent, expected: Expected) -> list[Check]:
+        limit_s = self._limits.late_call_s if series.late else self._limits.call_s
+        with self._budget.spending(limit_s) as left_s:
+            return self._calls.checked(series.label, series.workload, lent, expected, left_s)
+
+    def _repeated(self, series: Series, lent: Lent, expected: Expected) -> list[Check]:
+        """Checks of the calls that repeat the last one, up to the first that fails."""
+        if not series.repeats:
+            return []
+        earlier, found = left_by_call(lent, expected), list[Check]()
+        for number in range(series.repeats):
+            self._progress(f"checking {series.label}, the last call again ({number + 1} of {series.repeats})")
+            lent.refresh(lent.arguments)
+            self._device.settle()
+            checks = repeat_checks(self._task, lent, expected, earlier, self._call(series, lent, expected))
+            found += checks
+            if not all(check.passed for check in checks):
+                break
+        return found
 
     @property
     def peak_memory_bytes(self) -> int | None:
@@ -157,7 +182,7 @@ class SeriesRunner:
 
 def _after(check: Check, call: int) -> Check:
     """A failed check of a later call says so: being right only at first is its own kind of wrong."""
-    if check.passed or call == 0:
+    if check.passed or call == 0 or check.gate == REPEAT:
         return check
     message = f"call {call + 1} of one process: {check.message}; earlier calls were right"
     return Check(check.output, check.gate, check.value, check.limit, False, message)
