@@ -65,7 +65,7 @@ def broken(files: dict[str, str] | None = None, **hidden: Any) -> TaskBundle:
         (broken(precision={"output_only": "f32->bf16"}), "precision: output_only must be a list"),
         (broken(timing={"mode": ["batch"]}), "timing must be"),
         (broken(repeat_calls=0), "repeat_calls"),
-        (broken({"reference.py": "raise SystemExit(3)\n"}), r"reference.py raised SystemExit: 3 \(line 1\)"),
+        (broken({"reference.py": "raise SystemExit(3)\n"}), "reference.py raised SystemExit: 3 (line 1)"),
         (broken({"reference.py": "{}['x']\n"}), "reference.py raised KeyError"),
         (broken({"get_inputs.py": "x = 1\n"}), "get_inputs.py defines no get_inputs"),
     ],
@@ -114,7 +114,7 @@ def test_an_option_that_no_gate_can_use_is_refused(gate: dict[str, Any], key: st
         ),
         (
             broken({"get_inputs.py": "def get_inputs(c):\n    raise KeyError('n')\n"}),
-            r"get_inputs.py raised KeyError: 'n' \(line 2\)",
+            "get_inputs.py raised KeyError: 'n' (line 2)",
         ),
         (broken({"get_inputs.py": "def get_inputs(c):\n    pass\n"}), "get_inputs.py must return a list"),
         (broken({"get_inputs.py": "def get_inputs(c):\n    return [{1}]\n"}), "get_inputs.py returned {1}"),
