@@ -48,6 +48,13 @@ def test_the_contract_is_checked_on_a_gpu_at_every_shape_that_a_kernel_may_be_sp
     assert shapes == [{name: workload[name] for name in SHAPE} for workload in task().registered]
 
 
+def test_no_workload_leaves_room_for_a_byte_a_logit() -> None:
+    for workload in task().registered:
+        outputs, logits = 8 * workload["tokens"] * workload["topk"], workload["tokens"] * workload["experts"]
+        cap = task().memory_cap_bytes(workload)
+        assert cap is not None and outputs < cap < outputs + logits, workload["label"]
+
+
 def answer_to(arguments: list[Any], meant: list[Any]) -> list[str]:
     """Gates that fail where a kernel answers `arguments` as if they were `meant`."""
     told = task().expected(meant)
