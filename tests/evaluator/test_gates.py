@@ -265,6 +265,17 @@ def test_a_counter_is_its_start_plus_what_each_call_counts(added: int, calls: in
     assert right or f"changed by {added} in 1 call, 1 is what was counted" in check.message
 
 
+def test_a_counter_may_be_judged_in_some_of_its_rows() -> None:
+    before, ids = torch.zeros(3, dtype=torch.int32), torch.tensor([[0, 2]])
+    answer = Answer([], {"ids": ids, "load": torch.tensor([1, 9, 1], dtype=torch.int32)},
+                    {"ids": ids, "load": before}, {"load": before})  # fmt: skip
+    gate = {"output": "load", "gate": "counter", "counts": "ids", "rows": "some"}
+    for rows, right in (([True, False, True], True), ([False, True, True], False)):
+        (check,) = compare_answer(answer, [gate], lambda *_, rows=rows: torch.tensor(rows))
+        assert (check.gate, check.passed) == ("counter.some", right)
+    assert "element 1 changed by 9 in 1 call, 0 is what was counted" in check.message
+
+
 def test_the_layout_round_trips_every_dtype() -> None:
     layout = importlib.import_module("d2k_agent.evaluator.layout")
     tensors = [torch.ones(3, 5).to(dtype) for dtype in layout.DTYPES]

@@ -16,6 +16,6 @@ GATES: dict[str, Kind] = {
     "allclose_share": Kind(allclose_share, numbers=("atol", "rtol"), optional={"limit": NUMBER}),
     "exact": Kind(exact, optional={"limit": NUMBER}),
     "set": Kind(selected, numbers=("margin",), optional={"limit": NUMBER, "ordered": SWITCH}, functions=("scores",)),
-    "counter": Kind(counter, outputs=("counts",), general=()),
+    "counter": Kind(counter, outputs=("counts",), general=("rows",)),
 }
 """By the name that a task uses. `row_norm` is `slice` over rows, `allclose_share` is `close` told as a share."""
