@@ -238,4 +238,6 @@ def describe(problem: BaseException) -> dict[str, Any]:
         text = "(its text cannot be had)"
     if isinstance(problem, SystemExit):
         text = f"run() left with exit status {problem.code}"
+    if "not supported in interpreter mode" in text:
+        text += "; a CPU judges with Triton's interpreter, which lacks this: only a GPU can judge it"
     return {"kinds": kinds[:8], "text": text[:MAX_ERROR_CHARS], "line": line}

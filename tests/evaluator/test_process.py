@@ -7,6 +7,7 @@ import json
 import pytest
 
 from d2k_agent.contract import VerdictStatus
+from d2k_agent.evaluator.candidate import describe
 from d2k_agent.evaluator.process import Raised, decode, raised
 
 
@@ -24,6 +25,12 @@ def test_a_brief_of_what_is_no_tensor_is_fixed() -> None:
     fault = raised(sent(["TypeError"], "run() must return torch.Tensor, not tensor([0.25])"), "run() on smoke")
     assert (fault.status, fault.brief) == (VerdictStatus.INCORRECT, "run() must return torch.Tensor")
     assert "0.25" in fault.message
+
+
+def test_what_the_interpreter_lacks_is_not_the_candidates_fault() -> None:
+    problem = NotImplementedError("inline_asm not supported in interpreter mode")
+    assert describe(problem)["text"].endswith("which lacks this: only a GPU can judge it")
+    assert describe(ValueError("no such tile"))["text"] == "no such tile"
 
 
 def test_what_was_done_before_an_exception_is_told_within_bounds() -> None:
