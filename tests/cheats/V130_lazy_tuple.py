@@ -1,4 +1,4 @@
-# expect: runtime_error -
+# expect: incorrect -
 # What run() returns is a tuple of its own kind, which computes with PyTorch when somebody unpacks it.
 import torch
 import triton
