@@ -6,6 +6,7 @@ import json
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -133,6 +134,18 @@ def test_a_wrong_answer_after_a_right_one_is_one_too_and_a_changed_argument_is_n
         found = repeat_checks(task, lent, expected, expected, [Check("*", "memory", 1.0, 2.0, True), changed, wrong])
     assert found[0] == changed
     assert (found[1].gate, found[1].message) == (REPEAT, f"the same inputs gave other outputs: {wrong.message}")
+
+
+def test_a_function_of_the_task_that_only_the_reference_suits_accuses_nobody() -> None:
+    hidden = json.loads(SELECTING.hidden["workloads.json"])
+    hidden["gates"][0]["rows"] = "rows"
+    exacting = (
+        "\n\ndef rows(inputs, expected):\n"
+        "    assert expected['ids'][0, 0] == 0\n    return expected['ids'][:, 0] >= 0\n"
+    )
+    files = {"workloads.json": json.dumps(hidden), "check.py": SELECTING.hidden["check.py"] + exacting}
+    checks = repeated(replace(SELECTING, hidden={**SELECTING.hidden, **files}), choosing(1, 0), choosing(1, 0))
+    assert [check.gate for check in checks] == ["set.rows"] and checks[0].passed
 
 
 def test_the_first_smoke_series_alone_is_repeated_and_more_often_where_races_show() -> None:

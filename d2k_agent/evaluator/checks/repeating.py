@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 from d2k_agent.contract import Check
 from d2k_agent.evaluator.devices import Device, Lent
+from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.task import Expected, LoadedTask
 
 REPEAT = "repeat"
@@ -43,14 +44,18 @@ def repeat_checks(
 ) -> list[Check]:
     """The checks of a repeated call, where `earlier` is what the call before left and `checks` are this one's own.
 
-    One named REPEAT is among them; it says in words in which gate the outputs differ.
+    One named REPEAT is among them, which says in words in which gate the outputs differ; none where a function of
+    check.py fails on outputs that are nearly the reference's.
     """
     failed = [check for check in checks if not check.passed]
     if failed:
         # The outputs were right before; what is no output (memory, a changed argument) speaks for itself.
         return [_differs(check, f"{_OTHER}: {check.message}") if check.output != "*" else check for check in failed]
     now = left_by_call(lent, expected)
-    compared = task.compare(lent.arguments, now.outputs, now.state, earlier)
+    try:
+        compared = task.compare(lent.arguments, now.outputs, now.state, earlier)
+    except TaskFault:  # with the reference it did not fail: what a candidate gave must not look like a broken task
+        return list(checks)
     differing = [check for check in compared if not check.passed]
     if not differing:
         return [*checks, Check("*", REPEAT, None, None, True)]

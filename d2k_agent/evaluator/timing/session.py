@@ -219,6 +219,11 @@ class Comparison:
 
     The baseline was measured before (Baseline.covers). `beat` is the speedup above which the candidate is measured
     A B B A (None: in any case).
+
+    Workloads are timed one after another, and the first that is wrong, suspicious twice or noisy ends the session. What
+    is right is timed on all of them, however slow the first shows it to be: nothing here bounds a latency from below,
+    so the others may always make up for one in the mean, and what is second now is selected where the best is refused
+    at its confirmation.
     """
 
     def __init__(self, setting: Setting, running: Running, baseline: Baseline | None, beat: float | None) -> None:
