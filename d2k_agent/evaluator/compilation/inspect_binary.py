@@ -25,8 +25,6 @@ _PTX_PATTERNS = {
     "atomic": r"\b(?:atom|red)\.",
     "bar.sync": r"\bbar(?:rier)?\.sync",
 }
-_ELEMENT = r"tensor<(?:\d+x)+(\w+)[^\n]*?>"
-_DOT = re.compile(rf"tt\.dot(?:_scaled)?\b[^\n]*? : {_ELEMENT}[^\n]*? \* {_ELEMENT}[^\n]*? -> {_ELEMENT}")
 _ANY_DOT = re.compile(r"\btt\.dot(?:_scaled)?\b|\bttng\.warp_group_dot\b|\bttng\.tc_gen5_mma")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.(nvidia_mma|blocked)\b", re.MULTILINE)
 _BY = {"nvidia_mma": "mma.sync", "blocked": FMA}
@@ -38,7 +36,6 @@ _ASYNC_COPY = re.compile(r"\bcp\.async\.c[ag]\.shared\S*\s*\[[^\]]*\],\s*\[[^\]]
 _ACCESS = re.compile(
     r"\b(tt\.load|tt\.store|ttg\.async_copy_global_to_local)\b[^\n]*? : tensor<((?:\d+x)+)!tt\.ptr<(\w+)>"
 )
-_NARROWED = re.compile(rf"arith\.truncf [^\n]*? : {_ELEMENT} to {_ELEMENT}")
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,6 @@ def count_instructions(ptx: str) -> dict[str, int]:
     """PTX instructions by kind; kinds that do not occur are left out."""
     counts = {kind: len(re.findall(pattern, ptx)) for kind, pattern in _PTX_PATTERNS.items()}
     return {kind: count for kind, count in counts.items() if count}
-
-
-def count_products(ir: str) -> dict[str, int]:
-    """Matrix products by operand types (dot:f16*f16->f32) and narrowing casts (cvt:f32->bf16) of a kernel's TTIR."""
-    products = Counter(f"dot:{left}*{right}->{result}" for left, right, result in _DOT.findall(ir))
-    casts = Counter(f"cvt:{wide}->{narrow}" for wide, narrow in _NARROWED.findall(ir))
-    return dict(sorted((products + casts).items()))
 
 
 def has_product(ir: str) -> bool:

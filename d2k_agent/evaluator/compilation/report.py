@@ -7,7 +7,7 @@ from typing import Any
 
 import triton
 
-from d2k_agent.contract import CompileReport, KernelReport
+from d2k_agent.contract import MOST_KERNELS, CompileReport, KernelReport
 from d2k_agent.evaluator.compilation.advice import Reading, kernel_advice, tuning_advice
 from d2k_agent.evaluator.compilation.capture import KernelUse
 from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure
@@ -18,7 +18,6 @@ from d2k_agent.evaluator.compilation.inspect_binary import (
     Product,
     Resources,
     count_instructions,
-    count_products,
     has_loop,
     has_product,
     left_products,
@@ -27,10 +26,10 @@ from d2k_agent.evaluator.compilation.inspect_binary import (
 from d2k_agent.evaluator.compilation.occupancy import occupancy
 from d2k_agent.evaluator.compilation.targets import Target
 from d2k_agent.evaluator.compilation.tuning import Tuner
+from d2k_agent.evaluator.element_types import count_types
 
 MAX_NAME_CHARS = 200
 MAX_ERROR_CHARS = 4000
-MAX_KERNELS = 200
 MAX_WARNINGS = 50
 MAX_WARNING_CHARS = 500
 MAX_CONSTEXPRS = 40
@@ -63,7 +62,7 @@ def build_report(
         target=target.name,
         architecture=target.architecture,
         triton_version=str(triton.__version__),
-        kernels=tuple(kernels[:MAX_KERNELS]),
+        kernels=tuple(kernels[:MOST_KERNELS]),
         workloads=tuple(workloads),
         error=None if failure is None else failure.text[:MAX_ERROR_CHARS],
         error_kind=None if failure is None else failure.kind,
@@ -81,7 +80,7 @@ def _reading(use: KernelUse, resources: Resources, target: Target, source: Candi
     assembly, metadata = use.compiled.asm, use.compiled.metadata
     ptx, ir = assembly["ptx"], assembly.get("ttgir", "")
     columns = getattr(metadata, "tmem_size", None)
-    instructions = count_instructions(ptx) | count_products(assembly.get("ttir", ""))
+    instructions = count_instructions(ptx) | count_types(ptx, assembly.get("ttir", ""), ir)
     products, accesses = left_products(ir), read_accesses(ptx, ir)
     kernel = KernelReport(
         name=str(use.compiled.name)[:MAX_NAME_CHARS],
