@@ -107,8 +107,8 @@ SHAPES = {
     "V111_named_by_repr": REGISTERED,
     "V112_other_kernel_later": REGISTERED,
 }
-"""The workload of files that need more columns than a block of 64 has, or that are found when they are compiled, which is
-done for registered workloads; the others are judged on SMOKE."""
+"""The workload of files that need more columns than a block of 64 has, or that are found when they are compiled, which
+is done for registered workloads; the others are judged on SMOKE."""
 
 
 def muon_small(calls: int = 12) -> TaskBundle:

@@ -117,7 +117,8 @@ class Expressions:
 
     def attribute(self, receiver: Value, name: str, line: int) -> Value:
         """The value of `receiver.name`."""
-        self.program.emit(facts.AttributeUse(line, False, receiver, name, name in self.program.own_names))
+        own, method = name in self.program.own_names, name in self.program.own_methods
+        self.program.emit(facts.AttributeUse(line, False, receiver, name, own, method))
         if receiver.kind is Kind.EXTERNAL:
             return tensor_model.external_attribute(f"{receiver.path}.{name}")
         if receiver.is_tensor:
@@ -131,7 +132,7 @@ class Expressions:
         if self.program.is_kernel(receiver) and name == "run":
             self.program.now.launching.add(self.owner)
         self.program.now.named_calls[self.owner].add(name)
-        return UNKNOWN
+        return Value(Kind.UNKNOWN, path=name) if own else UNKNOWN
 
     def _member(self, receiver: Value, name: str) -> Value:
         assert receiver.node is not None

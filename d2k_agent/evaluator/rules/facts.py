@@ -57,11 +57,15 @@ class PositionalPattern(Fact):
 
 @dataclass(frozen=True)
 class AttributeUse(Fact):
-    """An attribute is read. `own` is true when the candidate itself defines an attribute of that name."""
+    """An attribute is read.
+
+    `own` is true when the candidate itself defines an attribute of that name, `method` when that is a class's method.
+    """
 
     receiver: Value
     name: str
     own: bool
+    method: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class Program:
         self.tree = tree
         self.before, self.now = Round(), Round()
         self.own_names = _own_names(tree)
+        self.own_methods = _own_methods(tree)
         self.mentioned = _mentioned(tree)
         self.settled = settled_names(tree)
         self.renames_itself = _renames_itself(tree)
@@ -166,6 +167,17 @@ def _own_names(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.Call):
             names.update(_named_fields(node))
     return frozenset(names)
+
+
+def _own_methods(tree: ast.Module) -> frozenset[str]:
+    """Names of the methods of the candidate's classes."""
+    return frozenset(
+        inner.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        for inner in node.body
+        if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef))
+    )
 
 
 def _named_fields(node: ast.Call) -> set[str]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
 from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, MadeText, Operation, TensorIndex
 from d2k_agent.evaluator.rules.policy import Policy
-from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element
+from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
 
 _COMPUTING_BUILTINS = frozenset("abs all any bool complex divmod float int max min pow round sorted sum filter".split())
 _READING_BUILTINS = frozenset("ascii bytes format print repr str".split()) | EXCEPTIONS
 """They make texts of values; an exception's text leaves the process."""
 _DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.EXTERNAL, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
+_OF_TENSORS = frozenset(dir(torch.Tensor))
 _ADVICE = "compute it in a @triton.jit kernel"
 
 
@@ -78,7 +81,12 @@ def casts(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """Attributes of tensors, kernels and objects of unknown type outside the allow-list."""
+    refused = _OF_TENSORS - policy.tensor - policy.attributes - KERNEL_ATTRIBUTES
     for fact in facts:
+        if isinstance(fact, Call):
+            # A field that the candidate defines may be read of anything unknown: called, it may be a tensor's method.
+            for name in sorted(attribute_names(fact.callee) & refused):
+                yield _of_unknown_type(name, fact.line)
         if not isinstance(fact, AttributeUse) or (fact.name.startswith("__") and fact.name.endswith("__")):
             continue
         if fact.in_kernel:
@@ -96,10 +104,12 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
                     "static.kernel_use", f".{fact.name} of a kernel: launch it with kernel[grid](...)", fact.line
                 )
         elif _unknown(fact, policy):
-            message = (
-                f".{fact.name} of an object of unknown type: if it is a tensor, {_ADVICE}; else give it another name"
-            )
-            yield Violation("static.attributes", message, fact.line)
+            yield _of_unknown_type(fact.name, fact.line)
+
+
+def _of_unknown_type(name: str, line: int) -> Violation:
+    message = f".{name} of an object of unknown type: if it is a tensor, {_ADVICE}; else give it another name"
+    return Violation("static.attributes", message, line)
 
 
 def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
@@ -111,8 +121,10 @@ def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 
 def _unknown(fact: AttributeUse, policy: Policy) -> bool:
-    if fact.own or fact.receiver.kind in _DEFINITELY_NO_TENSOR:
+    if fact.receiver.kind in _DEFINITELY_NO_TENSOR:
         return fact.name.startswith("_") and not fact.own and _private(fact.receiver)
+    if fact.own and not (fact.method and fact.name in _OF_TENSORS):
+        return False
     return fact.name not in policy.tensor | policy.attributes | KERNEL_ATTRIBUTES
 
 

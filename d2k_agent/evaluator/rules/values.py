@@ -15,6 +15,7 @@ class Kind(enum.Enum):
     """The kinds of values that the rules tell apart."""
 
     UNKNOWN = "unknown"
+    """`path` holds the names of the candidate's own attributes that it may be; see attribute_names()."""
     NONE = "None"
     HOST = "host value"
     """A number, string, shape, stride, device, property: anything that is certainly no tensor."""
@@ -100,7 +101,12 @@ def join(first: Value, second: Value) -> Value:
     hosts = (Kind.HOST, Kind.DTYPE)
     if all(value.kind in hosts or _only_host(value) for value in (first, second)):
         return HOST
-    return UNKNOWN
+    return Value(Kind.UNKNOWN, path=" ".join(sorted(attribute_names(first) | attribute_names(second))))
+
+
+def attribute_names(value: Value) -> set[str]:
+    """The names that the candidate gave to attributes, and which the value may be of something unknown."""
+    return set(value.path.split()) if value.kind is Kind.UNKNOWN else set()
 
 
 def join_all(values: Iterable[Value]) -> Value:

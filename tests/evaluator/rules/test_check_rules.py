@@ -110,6 +110,42 @@ def test_a_violation_names_its_line_and_what_to_do_instead() -> None:
     assert "torch.bmm" in violation.message and "@triton.jit" in violation.message
 
 
+OWN = """
+CACHE = {}
+
+class Space:
+    norm = None
+
+    def __init__(self, G):
+        self.norm, self.product = torch.empty_like(G), None
+
+    def matmul(self, G):
+        copy[(1,)](G, self.norm, 1, BLOCK=16)
+        return self.norm
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("space = Space(G)", "out = space.matmul(G)"), set()),
+        (("space = CACHE.get(G.shape)", "copy[(1,)](G, space.norm, 1, BLOCK=16)"), set()),
+        (("space = CACHE.get(G.shape)", "norm = space.norm", "space.product(G)"), set()),
+        (("space = CACHE.get(G.shape)", "x = space.matmul(G)"), {"static.attributes"}),
+        (("space = CACHE.get(G.shape)", "x = space.norm(2)"), {"static.attributes"}),
+        (("f = CACHE.get(G.shape).norm", "g = f if scale else steps", "x = g(2)"), {"static.attributes"}),
+        (("f = getattr(CACHE.get(G.shape), 'norm')", "x = f(2)"), {"static.attributes"}),
+    ],
+)  # fmt: skip
+def test_own_classes_do_not_hide_what_a_tensor_would_compute(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(OWN + inside_run(*lines)) == expected
+
+
+def test_what_the_allocator_holds_is_not_asked_for() -> None:
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved"):
+        assert checks(inside_run(f"n = torch.cuda.{name}()")) == {"static.torch_names"}
+
+
 def test_a_name_bound_by_the_candidate_is_the_candidates() -> None:
     assert checks("\ndef exec(x):\n    return x\n\nopen = exec\n" + inside_run("n = exec(3) + open(4)")) == set()
     assert checks("\ndef jit(f):\n    return f\n\n@jit\ndef host(x):\n    return x @ x\n") == {"static.tensor_math"}
