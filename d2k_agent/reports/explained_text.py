@@ -24,7 +24,7 @@ from d2k_agent.reports.verdict_text import verdict_text
 if TYPE_CHECKING:
     from d2k_agent.reports.headroom import Headroom
 
-BYTES = ("memory", "copies")
+BYTES = ("memory", "copies", "device_memory")
 """Gates whose values are bytes."""
 NEXT = {
     VerdictStatus.PASSED: "`d2k-agent profile TASK FILE` says where the time of a call goes.",
@@ -143,6 +143,11 @@ def _memory(verdict: Verdict) -> str:
             label, check = counted[gate]
             cap = "no cap" if check.limit is None else f"{size(round(check.limit))} allowed"
             lines.append(f"{words}: {_bytes(check.value)}, {cap} ({label})")
+    if "device_memory" in counted:
+        label, check = counted["device_memory"]
+        lines.append(
+            f"More of the GPU's memory in use than before, as read from outside: {_bytes(check.value)} ({label})"
+        )
     return "\n".join(lines)
 
 

@@ -209,6 +209,37 @@ def test_workspace_kept_by_shape_counts_in_calls_of_that_shape_alone(
     assert failed == (set() if status is VerdictStatus.PASSED else {"memory"})
 
 
+IN_THE_WARM_UP = """
+warm = []
+
+
+def run(x, factor):
+    if not warm:
+        warm.append(True)
+        torch.empty(1 << 30, dtype=torch.uint8, device=x.device)
+    return scaled(x, factor)
+"""
+
+
+@pytest.mark.parametrize(("source", "most"), [(HONEST, 1 << 29), (KERNEL + IN_THE_WARM_UP, None)])
+def test_what_a_process_keeps_of_a_gpus_memory_is_read_from_outside(
+    launcher: ProcessLauncher, source: str, most: int | None
+) -> None:
+    verdict = judged(launcher, source, task=SHORT, baseline=None, static_rules=False)
+    assert verdict.status is VerdictStatus.PASSED, verdict.message
+    held = {
+        result.label: check.value
+        for result in verdict.workloads
+        for check in result.checks
+        if check.gate == "device_memory"
+    }
+    assert set(held) == {"smoke_n1000", "hidden.zeros"}
+    if most is None:
+        assert held["smoke_n1000"] >= 1 << 30, "PyTorch keeps it, though no tensor is alive"
+    else:
+        assert max(held.values()) < most
+
+
 SPIN = """
 @triton.jit
 def _spin(x):

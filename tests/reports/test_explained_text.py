@@ -149,6 +149,14 @@ def test_series_have_their_calls_and_each_gate_its_worst_value_beside_the_limit(
     assert not any("memory" in line for line in gates)
 
 
+def test_memory_read_from_outside_is_told_where_it_was_read() -> None:
+    whole = untimed()
+    held = [Check("*", "device_memory", float(size << 20), None, True) for size in (3, 5)]
+    first = replace(whole.workloads[-1], checks=(*whole.workloads[-1].checks, *held))
+    memory = section(explained_text(replace(whole, workloads=(*whole.workloads[:-1], first))), "Memory")
+    assert f"in use than before, as read from outside: 5.0 MiB ({first.label})" in memory
+
+
 def test_of_a_share_that_must_be_large_the_smallest_is_the_worst() -> None:
     whole = untimed()
     near = Check("result", "allclose_share", 0.91, 0.9, True)
@@ -162,6 +170,7 @@ def test_memory_stands_beside_the_tasks_cap() -> None:
     assert "held: 6.1 MiB, at the small shapes that a CPU is given" in memory
     assert "cap: 69.0 KiB, 64.0 MiB allowed (smoke.small)" in memory
     assert "Copied by PyTorch in a call: 0 B, 7.0 KiB allowed" in memory
+    assert "from outside" not in memory
     assert "no call of run() came to its end" in section(explained_text(forbidden()), "Memory")
 
 

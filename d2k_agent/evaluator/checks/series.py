@@ -16,6 +16,7 @@ from typing import Any
 from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
 from d2k_agent.contract.wording import counted
 from d2k_agent.evaluator.checks.calls import Calls
+from d2k_agent.evaluator.checks.holding import Holding
 from d2k_agent.evaluator.checks.repeating import REPEAT, left_by_call, repeat_checks, repeats_of
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.faults import CandidateFault
@@ -116,12 +117,13 @@ class SeriesRunner:
                 if lent is None:
                     state = [item.position for item in self._task.mutated]
                     lent = self._device.lend(arguments, expected.headers, state)
+                    holding = Holding(self._device)
                     self._calls.attach([lent])
                     self._calls.warm_up(series.label, lent)
                 else:
                     lent.refresh(arguments)
                     self._device.settle()
-                checks = self._call(series, lent, expected)
+                checks = [*self._call(series, lent, expected), *holding.checks()]
                 if call == series.calls - 1 and all(check.passed for check in checks):
                     checks += self._repeated(series, lent, expected)
                 for check in checks:

@@ -66,5 +66,8 @@ class Device(Protocol):
     def trim(self) -> None:
         """Give back memory that this process keeps for later: a candidate may need it."""
 
+    def others_bytes(self) -> int | None:
+        """Bytes of its memory in use now, less what this process's PyTorch keeps; None where nobody counts."""
+
     def load(self) -> Load:
         """Clock and power at this moment."""

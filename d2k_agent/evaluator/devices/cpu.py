@@ -70,6 +70,10 @@ class CpuDevice:
     def trim(self) -> None:
         """PyTorch keeps nothing of a processor's memory."""
 
+    def others_bytes(self) -> int | None:
+        """None: everybody uses a processor's memory."""
+        return None
+
     def load(self) -> Load:
         """Unknown."""
         return Load(None, None)

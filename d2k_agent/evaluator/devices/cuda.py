@@ -98,6 +98,11 @@ class CudaDevice:
         """Empty PyTorch's cache."""
         torch.cuda.empty_cache()
 
+    def others_bytes(self) -> int | None:
+        """By the driver."""
+        free, total = torch.cuda.mem_get_info()
+        return int(total - free - torch.cuda.memory_reserved())
+
     def load(self) -> Load:
         """SM clock and power, by the management library."""
         return self._gpu.load()

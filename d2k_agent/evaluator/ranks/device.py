@@ -96,6 +96,10 @@ class RankedDevice:
         """Give back memory that this process keeps."""
         self._base.trim()
 
+    def others_bytes(self) -> int | None:
+        """None: it is not read for several ranks."""
+        return None
+
     def load(self) -> Load:
         """Clock and power of the first GPU."""
         return self._base.load()
