@@ -1,11 +1,11 @@
 """What the order of the checks saves: GPU seconds with tiers, and with every step for every submission.
 
-    python benchmarks/gpu/tiers.py [--gpus 0,1] [--json FILE]
+    python benchmarks/gpu/tiers.py [--gpus 0,1] [--all-workloads] [--json FILE]
 
 The submissions of the sample run of Muon in their order, with the task's baseline as one that cannot win, at the task's
-first workload; then cheats of tests/cheats whose trick needs a GPU, on the task of those tests. With tiers: as `solve`
-submits them, static rules first, A B B A only for what beats the incumbent. Without: no static rules, A B B A for
-whatever is right. Both must rank the submissions alike. On two GPUs both run at a time.
+first workload or at all that are registered; then cheats of tests/cheats whose trick needs a GPU, on the task of those
+tests. With tiers: as `solve` submits them, static rules first, A B B A only for what beats the incumbent. Without: no
+static rules, A B B A for whatever is right. Both must rank the submissions alike. On two GPUs both run at a time.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller.
 """
@@ -36,10 +36,11 @@ ON_THE_GPU = ("correctness", "timing", "device clock")
 CHEATS = ("A09_graph_replay_inside_run", "A10e_composed_without_restart", "V33_graph_context", "V76_binary_by_hand")
 
 
-def submissions() -> Iterator[tuple[str, str, TaskBundle, str]]:
+def submissions(all_workloads: bool) -> Iterator[tuple[str, str, TaskBundle, tuple[str, ...]]]:
     """Names, sources, the tasks and workloads they are judged on, in the order of submission."""
     muon = find_task("muon")
-    whole = muon.bundle(), muon.workloads[0].label
+    labels = tuple(workload.label for workload in muon.workloads)
+    whole = muon.bundle(), labels if all_workloads else labels[:1]
     events = map(json.loads, (SAMPLE / "events.jsonl").read_text(encoding="utf-8").splitlines())
     digests = [event["sha256"] for event in events if event["type"] == "verdict_reached"]
     for number, digest in enumerate(dict.fromkeys(digests), 1):
@@ -48,7 +49,7 @@ def submissions() -> Iterator[tuple[str, str, TaskBundle, str]]:
             yield "baseline", baseline(), *whole
     for cheat in CORPUS:
         if cheat.name in CHEATS:
-            yield cheat.name, cheat.source, muon_small(), REGISTERED
+            yield cheat.name, cheat.source, muon_small(), (REGISTERED,)
 
 
 def baseline() -> str:
@@ -64,7 +65,7 @@ def gpu_s(verdict: Verdict) -> float:
 
 
 def judged(
-    launcher: ProcessLauncher, source: str, task: TaskBundle, workload: str, beat: float | None, tiers: bool
+    launcher: ProcessLauncher, source: str, task: TaskBundle, labels: tuple[str, ...], beat: float | None, tiers: bool
 ) -> Verdict:
     """The verdict on a source under a fresh seed."""
     job = EvaluatorJob(
@@ -74,7 +75,7 @@ def judged(
         secrets.token_hex(32),
         None,
         "cuda",
-        workloads=(workload,),
+        workloads=labels,
         static_rules=tiers,
         baseline=baseline(),
         beat=beat if tiers else None,
@@ -82,14 +83,14 @@ def judged(
     return launcher.launch(job)
 
 
-def protocol(gpu: str, tiers: bool) -> list[tuple[str, Verdict]]:
+def protocol(gpu: str, tiers: bool, all_workloads: bool) -> list[tuple[str, Verdict]]:
     """All verdicts by an evaluator on that GPU, in the order of submission."""
     best: float | None = None
     verdicts = []
     launcher = ProcessLauncher({**here().evaluator_environment(), "CUDA_VISIBLE_DEVICES": gpu})
     try:
-        for name, source, task, workload in submissions():
-            verdict = judged(launcher, source, task, workload, best, tiers)
+        for name, source, task, labels in submissions(all_workloads):
+            verdict = judged(launcher, source, task, labels, best, tiers)
             said = f"{name}, {'with' if tiers else 'without'} tiers: {verdict.status}, {gpu_s(verdict):.1f} GPU s"
             print(said, file=sys.stderr, flush=True)
             if verdict.geomean_speedup is not None:
@@ -138,13 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge, twice, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", default="0", help="indices of one GPU, or of two with a comma between")
+    parser.add_argument("--all-workloads", action="store_true", help="all registered workloads of Muon, not the first")
     parser.add_argument("--json", type=Path, help="write all verdicts here")
     options = parser.parse_args(arguments)
     gpus = options.gpus.split(",")
     if len(gpus) > 2:
         parser.error("--gpus takes one index, or two with a comma between")
     with ThreadPoolExecutor(max_workers=len(gpus)) as pool:
-        with_tiers, without = pool.map(protocol, (gpus[0], gpus[-1]), (True, False))
+        with_tiers, without = pool.map(protocol, (gpus[0], gpus[-1]), (True, False), [options.all_workloads] * 2)
     print("\n".join(lines(with_tiers, without)))
     if options.json is not None:
         data = {
