@@ -5,28 +5,43 @@ An operator of PyTorch is named as the dispatcher names it (metering.py sees tho
 
 from __future__ import annotations
 
+import _posixsubprocess
 import _thread
 import os
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import torch
+import torch.utils.dlpack
+
 from d2k_agent.contract import VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.known_code import KnownCode
 
-_WORKERS = frozenset(
-    {
-        *("_thread.start_new_thread", "_thread.start_joinable_thread"),
-        *("os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"),
-    }
-)
+_FORK_EXEC = "_posixsubprocess.fork_exec"
+_TO_DLPACK = "torch.to_dlpack"
+_PROGRAMS = frozenset({"subprocess.Popen", "os.posix_spawn", _FORK_EXEC})
+"""Processes that run a program."""
+_WORKERS = _PROGRAMS | {
+    *("_thread.start_new_thread", "_thread.start_joinable_thread", "os.fork", "os.forkpty", "os.system")
+}
 _NATIVE = frozenset(
     {
         *("ctypes.dlopen", "ctypes.dlsym", "ctypes.dlsym/handle", "ctypes.call_function"),
         *("ctypes.cdata", "ctypes.cdata/buffer", "ctypes.string_at", "ctypes.wstring_at"),
     }
 )
+_ACTS = _WORKERS | _NATIVE | {_TO_DLPACK}
+_COMPILERS = frozenset({"ptxas", "ptxas-blackwell", "gcc", "clang", "cc", "ldconfig"})
+"""What Triton runs where it compiles for a GPU, by the names of its own choice."""
+_MEANS = frozenset({"subprocess", "ctypes", "ctypes.util", __name__})
+"""Modules by which others start programs and reach native code, and this one, which announces it."""
+_OURS = frozenset({"d2k_agent", "contextlib", "ctypes"})
+"""Packages of whose code alone the stack is made where the evaluator itself acts."""
 
 
 def broken_rule(name: str) -> CandidateFault:
@@ -47,47 +62,67 @@ def broken_rule(name: str) -> CandidateFault:
 
 
 def watch_acts(folder: str) -> list[str]:
-    """From now on, for the life of this process: every act of code from a file below `folder`, as it happens.
+    """From now on, for the life of this process: every act of a candidate whose files lie in `folder`, as it happens.
 
     A meter belongs to one thread, and sees no process and no native code. Python announces acts that lead there to
-    hooks that nothing can take out again. What torch and triton do on a candidate's behalf is theirs: Triton starts
-    compilers.
+    hooks that nothing can take out again. An act is the candidate's, whoever did it for the candidate, but where
+    Triton runs a compiler, where PyTorch counts GPUs, and where no other code than the evaluator's is at work.
+    Call it from the function that will import the candidate, before it does.
     """
     seen: list[str] = []
-    within = folder + os.sep
-    toolchain = tuple(
-        os.path.dirname(sys.modules[name].__file__ or "") + os.sep
-        for name in ("torch", "triton")
-        if name in sys.modules
-    )
+    known = KnownCode("triton", "torch.cuda", "subprocess", *_OURS)
+    below = set(_frames(sys._getframe(1)))  # noqa: SLF001 - told no more
+    compilers = _COMPILERS | {os.path.basename(os.environ.get("CC", "cc"))}
 
-    def caused(frame: FrameType | None) -> bool:
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if file.startswith(within) or file.startswith(toolchain):
-                return file.startswith(within)
-            frame = frame.f_back
-        return False
+    def forgiven(event: str, arguments: tuple[Any, ...], frame: FrameType) -> bool:
+        modules = [known.module_of(item) for item in _frames(frame) if item not in below]
+        module = next((name for name in modules if name not in _MEANS), "")
+        if event in _PROGRAMS:
+            program = os.fsdecode(arguments[0][0] if event == _FORK_EXEC else arguments[0])
+            return module.startswith("triton.") and os.path.basename(program) in compilers and not within(program)
+        ours = all(name.partition(".")[0] in _OURS for name in modules)
+        return event in _NATIVE and (ours or module == "torch.cuda")
 
-    def note(event: str, _: tuple[Any, ...]) -> None:
-        if (event in _WORKERS or event in _NATIVE) and caused(sys._getframe(1)):  # noqa: SLF001 - told no more
+    def within(program: str) -> bool:
+        return os.path.realpath(program).startswith(os.path.realpath(folder) + os.sep)
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _ACTS and not forgiven(event, arguments, sys._getframe(1)):  # noqa: SLF001
             seen.append(event)
 
     sys.addaudithook(note)
-    if sys.version_info < (3, 12):
-        _announce_threads()
+    _announce()
     return seen
 
 
-def _announce_threads() -> None:
-    """What Python does by itself from 3.12 on."""
-    start = _thread.start_new_thread
+def _frames(frame: FrameType | None) -> list[FrameType]:
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
 
-    def announced(function: Any, args: Any, *rest: Any) -> int:
-        sys.audit("_thread.start_new_thread", function, args, *rest)
-        return start(function, args, *rest)
 
-    for module in (_thread, threading):
-        for name in ("start_new_thread", "start_new", "_start_new_thread"):
-            if hasattr(module, name):
-                setattr(module, name, announced)
+def _announce() -> None:
+    """Make acts known that Python and PyTorch are silent about: a program by multiprocessing, values by DLPack."""
+    _replace(_FORK_EXEC, (_posixsubprocess, "fork_exec"), (subprocess, "_fork_exec"))
+    for name in ("_to_dlpack", "_to_dlpack_versioned"):
+        _replace(_TO_DLPACK, (torch._C, name), (torch, "to_dlpack"), (torch.utils.dlpack, "to_dlpack"))  # noqa: SLF001
+    if sys.version_info < (3, 12):
+        names = ("start_new_thread", "start_new", "_start_new_thread")
+        _replace("_thread.start_new_thread", *((module, name) for module in (_thread, threading) for name in names))
+
+
+def _replace(event: str, *places: tuple[Any, str]) -> None:
+    """Put in place of one function, named by its first place, what announces it; it may be missing elsewhere."""
+    function: Callable[..., Any] | None = getattr(*places[0], None)
+    if function is None:
+        return
+
+    def announced(*args: Any, **kwargs: Any) -> Any:
+        sys.audit(event, *args)
+        return function(*args, **kwargs)
+
+    for module, name in places:
+        if getattr(module, name, None) is function:
+            setattr(module, name, announced)

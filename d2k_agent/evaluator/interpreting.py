@@ -1,59 +1,38 @@
-"""Triton's interpreter as the CPU device uses it: invisible to the meters, and not slowed by its own bookkeeping.
+"""Triton's interpreter as the CPU device uses it: nothing of its own for meters to see, and no slow bookkeeping.
 
 What an interpreted kernel computes is not changed here (numerics does that).
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import inspect
-from collections.abc import Callable
 from typing import Any
 
-from torch.utils._python_dispatch import _disable_current_modes, _get_current_dispatch_mode_stack
 from triton import language as tl
 from triton.runtime import interpreter
 
 
 def prepare() -> None:
     """Apply both to the interpreter of this process, once."""
-    _suspend_meters()
+    _take_arguments_as_they_are()
     _remember_builtins()
 
 
-def _suspend_meters() -> None:
-    """What a kernel does with PyTorch inside is the interpreter's doing, not run()'s: no meter sees it.
+def _take_arguments_as_they_are() -> None:
+    """Triton copies tensors to the processor and back, with operators of PyTorch that no meter should see.
 
-    A launch also calls functions of run()'s side, the grid and the hooks before a run: these stay metered.
+    Here they lie there already. What is left of a launch uses no operator, so a meter stays on in all of it: in code
+    of a candidate that a launch runs (a grid, a hook, a property of an argument, the kernel itself) it sees everything.
     """
-    launch: Callable[..., Any] = interpreter.GridExecutor.__call__
 
-    @functools.wraps(launch)
-    def unmetered(executor: Any, *args: Any, **kwargs: Any) -> Any:
-        modes = _get_current_dispatch_mode_stack()
-        grid, hooks = executor.grid, executor.pre_run_hooks
-        executor.grid = _under(modes, grid) if callable(grid) else grid
-        executor.pre_run_hooks = [_under(modes, hook) for hook in hooks]
-        try:
-            with _disable_current_modes():
-                return launch(executor, *args, **kwargs)
-        finally:
-            executor.grid, executor.pre_run_hooks = grid, hooks
+    def as_they_are(_: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        return args, kwargs
 
-    interpreter.GridExecutor.__call__ = unmetered
+    def nothing_to_copy_back(*_: Any) -> None:
+        return None
 
-
-def _under(modes: list[Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, called with these dispatch modes on."""
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        with contextlib.ExitStack() as stack:
-            for mode in modes:
-                stack.enter_context(mode)
-            return function(*args, **kwargs)
-
-    return called
+    interpreter.GridExecutor._init_args_hst = as_they_are  # noqa: SLF001
+    interpreter.GridExecutor._restore_args_dev = nothing_to_copy_back  # noqa: SLF001
 
 
 def _remember_builtins() -> None:

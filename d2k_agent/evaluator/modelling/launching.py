@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 import triton
-from torch.utils._python_dispatch import _disable_current_modes
 from triton.runtime import autotuner, interpreter
 
 from d2k_agent.contract.modelled import ModelledLaunch
+from d2k_agent.evaluator.metering import unmetered
 from d2k_agent.evaluator.modelling.builder import marked_regions
 from d2k_agent.evaluator.modelling.counting import Meter, Region, Regions, Tally
 from d2k_agent.evaluator.modelling.lazy import LazyFloats, NotModelled
@@ -96,7 +96,7 @@ class Launches:
         if any(not 0 <= size <= most for size, most in zip(whole, MOST_GRID, strict=True)):
             raise NotModelled(f"grid {sizes} is outside what a GPU accepts")
         if math.prod(whole):
-            with _disable_current_modes():  # what follows is the interpreter's doing, not run()'s
+            with unmetered():  # what follows is the interpreter's doing, not run()'s
                 self._take(function, bound, whole, sizes)
 
     def _take(self, function: Any, bound: dict[str, Any], whole: Program, sizes: tuple[int, ...]) -> None:

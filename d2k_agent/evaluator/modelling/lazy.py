@@ -19,6 +19,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from d2k_agent.evaluator.metering import unmetered
+
 SMALL_BYTES = 32 << 20
 """Floating-point tensors of up to so many bytes have contents."""
 SMALL_NEW_BYTES = 1 << 20
@@ -97,7 +99,7 @@ class LazyFloats(TorchDispatchMode):  # type: ignore[misc]
         if placed.get("pin_memory"):
             placed["pin_memory"] = False
         try:
-            with _quiet(), _without_compiler():
+            with unmetered(), _without_compiler():
                 # Described here: for these as well torch would import an algebra system, for half a second.
                 if name in _RANDOM:
                     return torch.empty(args[0], dtype=placed.get("dtype"), device="meta")
@@ -117,7 +119,7 @@ class LazyFloats(TorchDispatchMode):  # type: ignore[misc]
             tensor = _lazy(shape)
             self._absent[tensor.untyped_storage()] = _NO_CONTENTS
             return tensor
-        with _quiet():
+        with unmetered():
             tensor = torch.zeros_like(shape, device="cpu")
         if absent:
             self._absent[tensor.untyped_storage()] = absent
@@ -141,7 +143,7 @@ def _lazy(shape: torch.Tensor) -> torch.Tensor:
     size = max(shape.untyped_storage().nbytes(), mmap.PAGESIZE)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
     pages = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ)
-    with warnings.catch_warnings(), _quiet():
+    with warnings.catch_warnings(), unmetered():
         warnings.simplefilter("ignore")  # that they cannot be written is the point
         storage = torch.frombuffer(pages, dtype=torch.uint8).untyped_storage()
         return torch.empty(0, dtype=shape.dtype).set_(storage, 0, shape.size(), shape.stride())
@@ -149,7 +151,7 @@ def _lazy(shape: torch.Tensor) -> torch.Tensor:
 
 def _outline(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        with _quiet():
+        with unmetered():
             return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
     return value
 
@@ -171,11 +173,6 @@ def _without_compiler() -> Iterator[None]:
         yield
     finally:
         del sys.modules[name]
-
-
-def _quiet() -> Any:
-    """Our own calls of torch are nobody's operators."""
-    return torch.utils._python_dispatch._disable_current_modes()  # noqa: SLF001
 
 
 def _mapped(value: Any, function: Any) -> Any:
