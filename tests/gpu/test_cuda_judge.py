@@ -209,6 +209,26 @@ def test_workspace_kept_by_shape_counts_in_calls_of_that_shape_alone(
     assert failed == (set() if status is VerdictStatus.PASSED else {"memory"})
 
 
+BY_PARITY = """
+calls = []
+
+
+def run(x, factor):
+    calls.append(0)
+    return scaled(x, factor * (1.0 + OFF * (-1.0) ** len(calls)))
+"""
+
+
+@pytest.mark.parametrize(("off", "failed"), [("8e-7", {"repeat"}), ("2e-7", set())])
+def test_the_same_inputs_must_give_the_same_up_to_what_the_gates_allow(
+    launcher: ProcessLauncher, off: str, failed: set[str]
+) -> None:
+    source = KERNEL + BY_PARITY.replace("OFF", off)
+    verdict = judged(launcher, source, baseline=None, static_rules=False, workloads=("smoke_n1000",))
+    assert verdict.status is (VerdictStatus.INCORRECT if failed else VerdictStatus.UNTIMED), verdict.message
+    assert failed == {check.gate for result in verdict.workloads for check in result.checks if not check.passed}
+
+
 IN_THE_WARM_UP = """
 warm = []
 
