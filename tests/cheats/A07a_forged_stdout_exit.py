@@ -20,7 +20,3 @@ def _leave():
 
 def run(G, steps=5):
     _leave()
-
-
-if os.environ.get("D2K_CASE_EXIT_AT_IMPORT") == "1":
-    _leave()
