@@ -106,6 +106,10 @@ SHAPES = {
     "V110_named_like_a_library": REGISTERED,
     "V111_named_by_repr": REGISTERED,
     "V112_other_kernel_later": REGISTERED,
+    "V140_products_by_gluon": REGISTERED,
+    "V141_f32_product_in_bf16": REGISTERED,
+    "V142_product_as_inline_ptx": REGISTERED,
+    "V143_narrowing_as_inline_ptx": REGISTERED,
 }
 """The workload of files that need more columns than a block of 64 has, or that are found when they are compiled, which
 is done for registered workloads; the others are judged on SMOKE."""
