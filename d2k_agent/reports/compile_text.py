@@ -98,8 +98,8 @@ def not_launched(kernels: Sequence[KernelReport]) -> list[str]:
         shared = [kernel.shared_bytes for kernel in variants]
         spilling = sum(1 for kernel in variants if spilled(kernel))
         lines.append(
-            f"{name}: {len(variants)} more variant(s) compiled and not launched, registers {_range(registers)}, "
-            f"shared bytes {_range(shared)}, {spilling} of them spill."
+            f"{name}: {len(variants)} more variant(s) compiled and not launched by the first call, "
+            f"registers {_range(registers)}, shared bytes {_range(shared)}, {spilling} of them spill."
         )
     return lines
 
