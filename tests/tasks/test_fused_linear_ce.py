@@ -17,19 +17,19 @@ from d2k_agent.catalog import find_task, guidance_dir
 from d2k_agent.evaluator.task import Expected, LoadedTask, derive
 from tests.tasks.fused_linear_ce_probe import load
 
-pytestmark = pytest.mark.proof
-
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = [("expert", "first", 7), ("expert", "last", 7), ("baseline", "last", 1)]
 COLD = "dw_acc rel_norm.cold_entries"
 TOKENS, ENTRIES = "dx slice.tokens_with_gradient", "dw_acc slice.warm_entries"
+EVEN = "dw_acc rel_norm.even_entries"
 GATES = [
-    "lse close", "loss close", "dx exact.ignored_tokens", TOKENS, "dx rel_norm", "dw_acc rel_norm", COLD, ENTRIES,
+    "lse close", "loss close", "dx exact.ignored_tokens", TOKENS, "dx rel_norm", "dw_acc rel_norm", COLD, ENTRIES, EVEN,
 ]  # fmt: skip
 WITHOUT_ROWS = {
     "hidden.none_ignored": ["dx exact.ignored_tokens"],
     "hidden.all_ignored": [TOKENS, COLD, ENTRIES],
     "hidden.large_logits": [COLD],
+    "hidden.even_predictions": ["dx exact.ignored_tokens"],
 }
 
 
@@ -49,16 +49,19 @@ def probe(name: str, order: str, programs: int) -> dict[str, list[dict[str, Any]
     return result
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("name", "order", "programs"), RUNS)
-def test_every_gate_passes_with_a_quarter_of_room(name: str, order: str, programs: int) -> None:
+def test_half_of_every_gate_is_room(name: str, order: str, programs: int) -> None:
     results = probe(name, order, programs)
-    assert len(results) == 8
+    assert len(results) == 10
     for label, checks in results.items():
         assert [check["gate"] for check in checks] == [
-            gate for gate in GATES if gate not in WITHOUT_ROWS.get(label, [])
+            gate
+            for gate in GATES
+            if gate not in WITHOUT_ROWS.get(label, []) and (gate != EVEN or label == "hidden.even_predictions")
         ], label
         assert all(check["passed"] for check in checks), label
-        assert all(check["value"] <= 0.75 * check["limit"] for check in checks if check["value"] is not None), label
+        assert all(check["value"] <= 0.5 * check["limit"] for check in checks if check["value"] is not None), label
         rows = [check["value"] for check in checks if check["gate"] in (TOKENS, ENTRIES)]
         assert all(value <= 0.02 for value in rows), label
 
@@ -80,6 +83,7 @@ def failed(outputs: list[torch.Tensor], state: torch.Tensor) -> list[str]:
     ]
 
 
+@pytest.mark.proof
 def test_tokens_that_are_sure_of_their_target_may_not_be_skipped() -> None:
     _, (x, w, target, dw_acc), expected = thousands_of_tokens()
     loss, lse, dx = expected.outputs
@@ -97,6 +101,7 @@ def test_tokens_that_are_sure_of_their_target_may_not_be_skipped() -> None:
     assert failed([loss, lse, skipped], state) == [TOKENS]
 
 
+@pytest.mark.proof
 def test_single_rows_may_not_be_left_out() -> None:
     _, (_, _, _, dw_acc), expected = thousands_of_tokens()
     loss, lse, dx = expected.outputs
@@ -118,6 +123,44 @@ def off(value: torch.Tensor, right: torch.Tensor) -> float:
 def smallest_that_count(rows: torch.Tensor) -> int:
     norms = rows.norm(dim=1)
     return int(torch.where(norms >= norms.max() / 30, norms, float("inf")).argmin())
+
+
+def task() -> LoadedTask:
+    return LoadedTask(find_task("fused_linear_ce").bundle())
+
+
+def test_the_contract_is_checked_on_a_gpu_at_every_shape_that_a_kernel_may_be_specialised_for() -> None:
+    late = [item for item in task().variations if item.get("late")]
+    assert all("cuda" in item["devices"] and item["vary"] == "shifted_logits" for item in late)
+    shapes = [{name: item["workload"][name] for name in "NHV"} for item in late]
+    assert shapes == [{name: workload[name] for name in "NHV"} for workload in task().registered]
+
+
+def test_what_holds_for_the_registered_inputs_alone_fails_there() -> None:
+    loaded = task()
+    given = loaded.arguments({"label": "some", "N": 64, "H": 64, "V": 500}, derive("a", "some"))
+    arguments = loaded.vary("shifted_logits", given, derive("b", "some"))
+    expected = loaded.expected(arguments)
+    x, w, target, dw_acc = arguments
+    assert all(check.passed for check in loaded.compare(arguments, expected.outputs, expected.state, expected))
+    assert 40 > int((target == -100).sum()) >= 32
+
+    meant = loaded.expected([x, w, given[2], dw_acc])
+    checks = loaded.compare(arguments, meant.outputs, meant.state, expected)
+    assert [f"{check.output} {check.gate}" for check in checks if not check.passed] == ["loss close"]
+    z = x.float() @ w.float().T
+    for shift in range(-300, 301, 4):
+        assert not torch.exp(z - shift).sum(dim=1).log().isfinite().all(), shift
+
+
+def test_which_tokens_are_ignored_follows_from_the_seed_and_how_many_from_their_number() -> None:
+    masks = [
+        task().arguments({"label": "some", "N": 340, "H": 16, "V": 40}, derive("a", seed))[2] == -100
+        for seed in range(3)
+    ]
+    assert [int(mask.sum()) for mask in masks] == [20, 20, 20]
+    assert not torch.equal(masks[0], masks[1])
+    assert len(torch.stack(masks).any(dim=0).nonzero()) > 40
 
 
 def test_two_chunks_within_the_bound_on_memory() -> None:
