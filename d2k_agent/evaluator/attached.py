@@ -40,9 +40,11 @@ class AttachedSet:
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:
     """What run() returned, as tensors. Raises TypeError for anything but a tensor, a tuple or a list of them."""
     outputs: tuple[Any, ...] = (result,)
-    for kind in (tuple, list):
-        if isinstance(result, kind):
-            outputs = tuple(kind.__iter__(result))  # a class of the candidate's own could compute in its __iter__
+    # Not by its own __iter__: that of a class of the candidate's own could compute.
+    if isinstance(result, tuple):
+        outputs = tuple(tuple.__iter__(result))
+    elif isinstance(result, list):
+        outputs = tuple(list.__iter__(result))
     for output in outputs:
         if type(output) is not torch.Tensor:
             raise TypeError(f"run() must return torch.Tensor, not {type(output).__name__}")

@@ -20,7 +20,8 @@ Progress = Callable[[str], None]
 class Bench:
     """Zygotes fork candidates: `interpreting` on a CPU, `running` on a GPU (None: there is none), `compiling`.
 
-    `late` remembers what the late variations of a source came to: results, and the most bytes alive.
+    `late` remembers what the late variations of a source came to: results, and the most bytes alive. `held` are the
+    digests of tasks that hold.
     """
 
     interpreting: Zygote
@@ -30,6 +31,7 @@ class Bench:
     progress: Progress
     reports: dict[tuple[str, str, str], CompileReport] = field(default_factory=dict)
     late: dict[tuple[str, str, str], tuple[tuple[WorkloadResult, ...], int | None]] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
     _devices: dict[str, Device] = field(default_factory=dict)
     _baselines: dict[tuple[str, str], Baseline] = field(default_factory=dict)
 

@@ -27,7 +27,7 @@ from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
-from d2k_agent.evaluator.checks.proving import prove
+from d2k_agent.evaluator.checks.proving import holds, prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
 from d2k_agent.evaluator.environment import compiled_for_present, describe_environment, present_target
 from d2k_agent.evaluator.evidence import borrowed_names, launched_when_compiled
@@ -245,6 +245,9 @@ class _Case:
         )
 
     def _correctness(self) -> Verdict | None:
+        if not self._job.trusted and self._task.digest not in self._bench.held:
+            holds(self._task, self._device, self._job.seed)
+            self._bench.held.add(self._task.digest)
         self._held.enter_context(self._running)
         ended = self._series(late=False)
         if not self._device.times:

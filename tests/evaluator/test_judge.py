@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import subprocess
@@ -299,6 +300,22 @@ def test_a_broken_task_is_the_tasks_fault(launcher: ProcessLauncher) -> None:
     with pytest.raises(UsageError, match=r"scaling.*reference\.py.*coefficients"):
         launcher.launch(job(HONEST, task=bundle))
     assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
+
+
+RANDOM = "import torch\n\n\ndef run(x, factor):\n    return x + torch.rand_like(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "limit", "told"),
+    [({}, "2.0", "zeros pass every gate"), ({"reference_py": RANDOM}, "1e-06", "make it deterministic")],
+)
+def test_a_task_that_tells_nothing_apart_judges_nobody(
+    launcher: ProcessLauncher, changes: dict[str, str], limit: str, told: str
+) -> None:
+    bundle = task(**changes)
+    hidden = {**bundle.hidden, "workloads.json": bundle.hidden["workloads.json"].replace("1e-06", limit)}
+    with pytest.raises(UsageError, match=f"{told}.*tasks check"):
+        launcher.launch(job(HONEST, task=dataclasses.replace(bundle, hidden=hidden)))
 
 
 FOREIGN = {

@@ -10,6 +10,7 @@ import torch
 from d2k_agent.contract import Check, VerdictStatus, WorkloadResult
 from d2k_agent.evaluator.checks.series import Series, planned
 from d2k_agent.evaluator.devices import Device
+from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates import label_of
 from d2k_agent.evaluator.gates.base import same
 from d2k_agent.evaluator.task import Expected, LoadedTask, derive
@@ -28,6 +29,21 @@ def prove(task: LoadedTask, device: Device, seed: str, progress: Callable[[str],
     """
     results = [_proved(task, device, series, seed, progress) for series in planned(task, device, late=False)]
     return [*results, _all_used(task, results)]
+
+
+def holds(task: LoadedTask, device: Device, seed: str) -> None:
+    """The part of a proof that takes no time, before candidates are judged by a task: the first smoke workload.
+
+    Raises TaskFault where the reference does not repeat itself or zeros pass every gate, besides what prove() raises.
+    """
+    series = planned(task, device, late=False)[0]
+    arguments = _draw(task, device, series, derive(seed, "holds"))
+    expected = task.expected(arguments)
+    zeros = dict(_fakes(task, arguments, expected))["zeros"]
+    checks = [_repeats(expected, task.expected(arguments)), _told_apart(task, "zeros", zeros, arguments, expected)]
+    if failed := [check.message for check in checks if not check.passed]:
+        told = "; ".join(failed)
+        raise TaskFault(f"task {task.slug}: on {series.label} {told}; d2k-agent tasks check proves all of a task")
 
 
 def _proved(
