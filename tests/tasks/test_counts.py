@@ -53,7 +53,7 @@ def test_fused_linear_ce_by_hand() -> None:
     found = counts(find_task("fused_linear_ce"), {"N": 34, "H": 5, "V": 7})
     product = 2 * 34 * 5 * 7
     assert found.reference.product_flops == {"bf16": 3 * product}
-    # Of 34 tokens the 17th and the 34th are ignored.
+    # Of 34 tokens Of 34 tokens two are ignored.
     assert found.best.product_flops == {"bf16": product + 2 * 2 * 32 * 5 * 7}
     # x, w, targets, the sum; then the sum again, dx, lse, loss.
     assert found.best.memory_bytes == 2 * 34 * 5 + 2 * 35 + 4 * 34 + 4 * 35 + 4 * 35 + 2 * 34 * 5 + 4 * 34 + 4
