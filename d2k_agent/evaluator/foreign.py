@@ -8,6 +8,8 @@ from __future__ import annotations
 import _posixsubprocess
 import _thread
 import os
+import platform  # noqa: F401 - imported here, its code is known
+import shutil
 import subprocess
 import sys
 import threading
@@ -36,9 +38,9 @@ _NATIVE = frozenset(
     }
 )
 _ACTS = _WORKERS | _NATIVE | {_TO_DLPACK}
-_COMPILERS = frozenset({"ptxas", "ptxas-blackwell", "gcc", "clang", "cc", "ldconfig"})
-"""What Triton runs where it compiles for a GPU, by the names of its own choice."""
-_MEANS = frozenset({"subprocess", "ctypes", "ctypes.util", __name__})
+_COMPILERS = frozenset({"ptxas", "ptxas-blackwell", "gcc", "clang", "cc", "ldconfig", "file"})
+"""What Triton runs where it compiles for a GPU: compilers, and what tells of libraries and of this Python."""
+_MEANS = frozenset({"subprocess", "platform", "ctypes", "ctypes.util", __name__})
 """Modules by which others start programs and reach native code, and this one, which announces it."""
 _OURS = frozenset({"d2k_agent", "contextlib", "ctypes"})
 """Packages of whose code alone the stack is made where the evaluator itself acts."""
@@ -70,7 +72,7 @@ def watch_acts(folder: str) -> list[str]:
     Call it from the function that will import the candidate, before it does.
     """
     seen: list[str] = []
-    known = KnownCode("triton", "torch.cuda", "subprocess", *_OURS)
+    known = KnownCode("triton", "torch.cuda", *_MEANS, *_OURS)
     below = set(_frames(sys._getframe(1)))  # noqa: SLF001 - told no more
     compilers = _COMPILERS | {os.path.basename(os.environ.get("CC", "cc"))}
 
@@ -84,7 +86,8 @@ def watch_acts(folder: str) -> list[str]:
         return event in _NATIVE and (ours or module == "torch.cuda")
 
     def within(program: str) -> bool:
-        return os.path.realpath(program).startswith(os.path.realpath(folder) + os.sep)
+        path = program if os.sep in program else shutil.which(program) or os.sep
+        return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
     def note(event: str, arguments: tuple[Any, ...]) -> None:
         if event in _ACTS and not forgiven(event, arguments, sys._getframe(1)):  # noqa: SLF001

@@ -128,7 +128,8 @@ COMPILING = """
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
-from triton.runtime.build import _build
+from triton.backends.nvidia.driver import libcuda_dirs
+from triton.runtime.build import compile_module_from_src
 
 
 @triton.jit
@@ -138,9 +139,13 @@ def add_one(x):
 
 source = triton.compiler.ASTSource(fn=add_one, signature={"x": "*fp32"}, constexprs={})
 assert triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["cubin"]
-with open("empty.c", "w") as file:
-    file.write("int nothing;")
-_build("empty", "empty.c", ".", [], [], [], [])
+try:
+    libcuda_dirs()
+except AssertionError:
+    pass  # there is none
+text = "#include <Python.h>\\nstatic struct PyModuleDef module = {PyModuleDef_HEAD_INIT, \\"launcher\\"};"
+text += "PyMODINIT_FUNC PyInit_launcher(void) { return PyModule_Create(&module); }"
+assert compile_module_from_src(text, "launcher").__name__ == "launcher"
 """
 COUNTING = """
 import torch
