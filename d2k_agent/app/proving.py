@@ -28,7 +28,8 @@ def proofs_of(around: Surroundings, task: Task, progress: Progress) -> Iterator[
 
     proof     the evaluator's own look at the task, without any candidate
     compiles  the expert compiles at the registered shapes, and holds no more memory there than it may
-    expert    the expert passes, with a quarter of every gate to spare; baseline passes
+    expert    the expert passes, with a quarter of every gate to spare; baseline passes. That half is to spare at the
+              registered shapes takes a GPU, and benchmarks/gpu/tasks.py
     wrong     each wrong kernel fails where it must
 
     Raises MachineError where there is no evaluator.
@@ -62,7 +63,7 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
             progress("compiling the expert")
             verdict = evaluation.judge(JobKind.COMPILE, source)
             yield Finding("compiles", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
-        progress(f"judging the {name}")
+        progress(f"judging the {name} at small shapes; at registered ones benchmarks/gpu/tasks.py does, on a GPU")
         verdict = evaluation.judge(JobKind.EVALUATE, source, labels)
         told = shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
         yield Finding(name, not told, told)
