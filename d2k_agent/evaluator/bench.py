@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from d2k_agent.contract import CompileReport, EvaluatorJob, WorkloadResult, source_sha256
+from d2k_agent.evaluator.checks.proving import holds
 from d2k_agent.evaluator.devices import CpuDevice, Device
 from d2k_agent.evaluator.devices.cuda import CudaDevice
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
+from d2k_agent.evaluator.task import LoadedTask
 from d2k_agent.evaluator.timing.session import Baseline
 from d2k_agent.evaluator.zygote import Zygote
 
@@ -20,8 +22,7 @@ Progress = Callable[[str], None]
 class Bench:
     """Zygotes fork candidates: `interpreting` on a CPU, `running` on a GPU (None: there is none), `compiling`.
 
-    `late` remembers what the late variations of a source came to: results, and the most bytes alive. `held` are the
-    digests of tasks that hold.
+    `late` remembers what the late variations of a source came to: results, and the most bytes alive.
     """
 
     interpreting: Zygote
@@ -31,7 +32,7 @@ class Bench:
     progress: Progress
     reports: dict[tuple[str, str, str], CompileReport] = field(default_factory=dict)
     late: dict[tuple[str, str, str], tuple[tuple[WorkloadResult, ...], int | None]] = field(default_factory=dict)
-    held: set[str] = field(default_factory=set)
+    _held: set[str] = field(default_factory=set)
     _devices: dict[str, Device] = field(default_factory=dict)
     _baselines: dict[tuple[str, str], Baseline] = field(default_factory=dict)
 
@@ -46,6 +47,12 @@ class Bench:
         if name not in self._devices:
             self._devices[name] = _cuda() if name == "cuda" else CpuDevice()
         return self._devices[name]
+
+    def require(self, task: LoadedTask, device: Device, seed: str) -> None:
+        """Once a task: that it can tell right from wrong at all. Raises TaskFault as holds() does."""
+        if task.digest not in self._held:
+            holds(task, device, seed)
+            self._held.add(task.digest)
 
     def candidate(
         self, zygote: Zygote, job: EvaluatorJob, device: str = "cpu", source: str = "", gpu: int = 0

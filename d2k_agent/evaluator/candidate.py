@@ -139,7 +139,7 @@ class _Caller:
         self.meter = None
         if operation == "load":
             self.device.start()
-            self.acts = watch_acts(os.path.dirname(request["path"]))
+            self.acts = watch_acts(os.path.dirname(request["path"]), os.environ.get("CC", "cc"))
             with self.device.importing():
                 self.module = load_solution(request["path"])
             write_frame(self.descriptor, b"L", b"")

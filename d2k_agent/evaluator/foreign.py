@@ -63,18 +63,18 @@ def broken_rule(name: str) -> CandidateFault:
     return CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation(check, message),))
 
 
-def watch_acts(folder: str) -> list[str]:
+def watch_acts(folder: str, compiler: str = "cc") -> list[str]:
     """From now on, for the life of this process: every act of a candidate whose files lie in `folder`, as it happens.
 
     A meter belongs to one thread, and sees no process and no native code. Python announces acts that lead there to
     hooks that nothing can take out again. An act is the candidate's, whoever did it for the candidate, but where
-    Triton runs a compiler, where PyTorch counts GPUs, and where no other code than the evaluator's is at work.
-    Call it from the function that will import the candidate, before it does.
+    Triton runs a compiler (`compiler` is the one of C), where PyTorch counts GPUs, and where no other code than the
+    evaluator's is at work. Call it from the function that will import the candidate, before it does.
     """
     seen: list[str] = []
     known = KnownCode("triton", "torch.cuda", *_MEANS, *_OURS)
     below = set(_frames(sys._getframe(1)))  # noqa: SLF001 - told no more
-    compilers = _COMPILERS | {os.path.basename(os.environ.get("CC", "cc"))}
+    compilers = _COMPILERS | {os.path.basename(compiler)}
 
     def forgiven(event: str, arguments: tuple[Any, ...], frame: FrameType) -> bool:
         modules = [known.module_of(item) for item in _frames(frame) if item not in below]

@@ -27,7 +27,7 @@ from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.precision import precision_violations
-from d2k_agent.evaluator.checks.proving import holds, prove
+from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
 from d2k_agent.evaluator.environment import compiled_for_present, describe_environment, present_target
 from d2k_agent.evaluator.evidence import borrowed_names, launched_when_compiled
@@ -58,8 +58,6 @@ _COMPILE_STATUS = {
     "exit": VerdictStatus.ENDED_EARLY,
     "time": VerdictStatus.TIMED_OUT,
 }
-
-
 _ON_THE_DEVICE = {"baseline", "correctness", "timing", "profile", "sanitize", "device clock"}
 
 
@@ -245,9 +243,8 @@ class _Case:
         )
 
     def _correctness(self) -> Verdict | None:
-        if not self._job.trusted and self._task.digest not in self._bench.held:
-            holds(self._task, self._device, self._job.seed)
-            self._bench.held.add(self._task.digest)
+        if not self._job.trusted:
+            self._bench.require(self._task, self._device, self._job.seed)
         self._held.enter_context(self._running)
         ended = self._series(late=False)
         if not self._device.times:

@@ -14,8 +14,8 @@ from d2k_agent.evaluator.ranks.device import RankedDevice
 from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.ranks.task import RankedTask
 from d2k_agent.evaluator.timing import policy as rules
-from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer
-from d2k_agent.evaluator.timing.segment import Segment
+from d2k_agent.evaluator.timing.measure import WorkloadTimer
+from d2k_agent.evaluator.timing.segment import Segment, Timed
 
 LEAST_SHARE = 0.9
 """Of the bytes that have to cross a link, since counters count in KiB and draws differ."""

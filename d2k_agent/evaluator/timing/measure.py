@@ -13,7 +13,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import torch
@@ -32,7 +31,7 @@ from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import BYTES, GO, Page
-from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
+from d2k_agent.evaluator.timing.segment import Segment, Timed, wall_suspicion
 from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
@@ -52,16 +51,6 @@ class WrongAnswer(Exception):
     def __init__(self, checks: list[Check]) -> None:
         super().__init__("an output of timed work is wrong")
         self.checks = checks
-
-
-@dataclass
-class Timed:
-    """What timing one workload came to. `suspicions` maps the names of checks to what they saw."""
-
-    measurement: Measurement
-    checks: list[Check]
-    suspicions: dict[str, str] = field(default_factory=dict)
-    spread: float = 0.0
 
 
 class WorkloadTimer:

@@ -1,8 +1,10 @@
-"""A piece of timed work by two clocks, and what a claim that falls short of the outside one amounts to."""
+"""Pieces of timed work by two clocks, what they come to, and a claim that falls short of the outside clock."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from d2k_agent.contract import Check, Measurement
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,16 @@ class Segment:
     def mean_ms(self) -> float:
         """Milliseconds a call, as claimed."""
         return self.claim_ms / self.calls
+
+
+@dataclass
+class Timed:
+    """What timing one workload came to. `suspicions` maps the names of checks to what they saw."""
+
+    measurement: Measurement
+    checks: list[Check]
+    suspicions: dict[str, str] = field(default_factory=dict)
+    spread: float = 0.0
 
 
 def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:

@@ -20,7 +20,8 @@ from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranks.choosing import timer_of
 from d2k_agent.evaluator.task import LoadedTask, derive
-from d2k_agent.evaluator.timing.measure import Timed, WorkloadTimer, WrongAnswer
+from d2k_agent.evaluator.timing.measure import WorkloadTimer, WrongAnswer
+from d2k_agent.evaluator.timing.segment import Timed
 
 Start = Callable[[], CandidateProcess]
 """A fresh process of one source, not entered yet."""
