@@ -23,6 +23,7 @@ import torch.utils.dlpack
 from d2k_agent.contract import VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.known_code import KnownCode
+from d2k_agent.evaluator.metering import HOST_READS
 
 _FORK_EXEC = "_posixsubprocess.fork_exec"
 _TO_DLPACK = "torch.to_dlpack"
@@ -54,6 +55,9 @@ def broken_rule(name: str) -> CandidateFault:
     elif name in _NATIVE:
         check, did = "runtime.native", f"solution.py reached for native code or memory ({name})"
         instead = "the work belongs into Triton kernels"
+    elif name in HOST_READS or name == _TO_DLPACK:
+        check, did = "runtime.operators", f"run() read values of a tensor on the host ({name})"
+        instead = "leave them on the GPU and load them in a kernel; sizes, shapes and strides may be asked for"
     else:
         check, did = "runtime.operators", f"run() computed with PyTorch ({name})"
         instead = (

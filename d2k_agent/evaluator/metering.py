@@ -34,6 +34,8 @@ _HOST_READS = frozenset(
     }
 )
 """Ways to a tensor's values that no operator is part of."""
+HOST_READS = _HOST_READS | {"_local_scalar_dense", "is_nonzero", "item"}
+"""Those, and the operators that stand for a number read from a tensor: float(x), range(n), if x."""
 
 
 @contextlib.contextmanager

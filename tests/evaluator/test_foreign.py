@@ -24,7 +24,7 @@ import torch
 import triton
 
 from d2k_agent.evaluator.devices import driver
-from d2k_agent.evaluator.foreign import watch_acts
+from d2k_agent.evaluator.foreign import broken_rule, watch_acts
 
 for number, source in enumerate(json.load(sys.stdin)):
     if os.fork():
@@ -197,3 +197,17 @@ def test_an_act_of_the_candidate_is_seen(source: str, check: str, told: dict[str
 @pytest.mark.parametrize("name", HONEST)
 def test_what_is_nobodys_act_accuses_nobody(name: str, told: dict[str, tuple[list[str], str]]) -> None:
     assert told[HONEST[name]] == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("mul", "computed with PyTorch (mul)"),
+        ("_local_scalar_dense", "read values of a tensor on the host"),
+        ("tolist", "load them in a kernel"),
+        ("os.fork", "started a thread or a process"),
+    ],
+)
+def test_a_broken_rule_says_what_was_done_and_what_to_do_instead(name: str, told: str) -> None:
+    fault = broken_rule(name)
+    assert told in fault.message and fault.violations[0].message == fault.message
