@@ -75,7 +75,8 @@ def _written(task: Task) -> Iterator[str]:
         lines = read_text(path).splitlines() if path.is_file() else []
         open_lines = [number for number, line in enumerate(lines, 1) if UNWRITTEN in line]
         if open_lines:
-            yield f"{path.name} has {len(open_lines)} places left to write, the first in line {open_lines[0]}"
+            places = "1 place" if len(open_lines) == 1 else f"{len(open_lines)} places"
+            yield f"{path.name} has {places} left to write, the first in line {open_lines[0]}"
 
 
 def _config(task: Task) -> Iterator[str]:

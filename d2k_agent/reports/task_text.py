@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from d2k_agent.contract.ceilings import Ceilings
 
 HEADER = (
-    *("task", "workload", "floor ms", "bound by", "ceiling", "reference's floor"),
+    *("task", "workload", "floor ms", "bound by", "ceiling", "reference's floor ms"),
     *("baseline ms", "expert ms", "expert/floor", "speedup", "GPU"),
 )
 MODELLED = "Floors are modelled: what the best known algorithm, or the reference's, must do, over a ceiling of the GPU."
