@@ -42,7 +42,7 @@ demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
 	$(BIN)/d2k-agent solve tasks/muon --levels L1,L2
 
 test: $(STAMP) ## run every test that needs neither GPU nor key
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # As many processes as a small machine has cores.
 test-proofs: $(STAMP) ## run the kernels of the tasks that ship: experts, baselines, and every wrong one at its gate
@@ -94,7 +94,7 @@ gpu-test: gpu-here ## run the tests that need a GPU, with that machine's own Pyt
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
 		--import-mode=importlib tests/gpu tests/evaluator tests/isolation
 
-gpu-cheats: gpu-here ## judge, without the static rules, the files of tests/cheats that need a GPU
+gpu-cheats: gpu-here ## judge cheats that need a GPU, with the static rules and without, and the honest kernels
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
 		--import-mode=importlib tests/evaluator/test_cheats_judged.py
 
