@@ -209,11 +209,9 @@ class InsideCuda:
             self.delay(_LATE_S)
             block.copy_(kept)
             yield
-        except BaseException:
-            with suppress(driver.DriverError):  # a fault of the GPU, which was told already
+        finally:
+            with suppress(driver.DriverError):  # of a GPU's fault, which whoever waited for the work was told
                 driver.release(pointer)
-            raise
-        driver.release(pointer)  # waits for all work
 
     def close_blocks(self) -> None:
         """Detach all blocks, and give cached memory back, which the supervisor or a baseline may need."""
