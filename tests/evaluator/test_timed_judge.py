@@ -23,9 +23,12 @@ calls = 0
 def run(x, factor):
     global calls
     calls += 1
-    return scaled(x, factor) if calls < 36 else x * factor
+    if calls > 36:
+        x * factor
+    return scaled(x, factor)
 """
 )
+"""No quicker with PyTorch than without: the clocks have nothing to say of it."""
 BY_PLACE = (
     KERNEL
     + """
