@@ -43,9 +43,9 @@ def run(x, factor):
     box["x"] = x
     known = place in box.get("seen")
     box.get("seen").add(place)
-    if not known or place == box.get("checked"):
-        return scaled(x, factor)
-    return box.get("x") * factor
+    if known and place != box.get("checked"):
+        box.get("x") * factor
+    return scaled(x, factor)
 """
 )
 """Honest where a place is new, and where a call is likely to be looked at: twice in a row on one place."""
