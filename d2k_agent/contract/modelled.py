@@ -22,6 +22,7 @@ class ModelledLaunch:
     moved_bytes        bytes of the 32-byte sectors that those touch, each access by itself: traffic of the L2 cache
     compulsory_bytes   bytes of device memory where each touched byte passes it once
     arithmetic         other floating-point operations, by elements of blocks
+    integers           operations on integers and truth values that rest on memory, likewise
     atomics            elements of atomic operations
     spread             coefficient of variation of the modelled work of a program over the sample; None below two
     bound              what the model says decides; None without `ms`
@@ -40,6 +41,7 @@ class ModelledLaunch:
     moved_bytes: float = 0.0
     compulsory_bytes: float = 0.0
     arithmetic: float = 0.0
+    integers: float = 0.0
     atomics: float = 0.0
     spread: float | None = None
     notes: tuple[str, ...] = ()

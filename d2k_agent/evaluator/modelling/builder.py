@@ -1,7 +1,8 @@
 """Triton's interpreter, counting: memory by what it touches, products and arithmetic by their shapes.
 
-Every value knows whether it is real (`absent` says why not), whether it came through a pointer or a descriptor, and
-whether the compiler could tell that it is a multiple of 16 (`odd`: it could not). Blocks of floats that are not real
+Every value knows whether it is real (`absent` says why not), whether it rests on memory (`loaded`) and came through a
+pointer or a descriptor, whether the compiler could tell that it is a multiple of 16 (`odd`: it could not), and at which
+clock it is there (`ready`). Blocks of floats that are not real
 are one number, spread out, so that they cost no arithmetic. What decides a branch or a bound has to be real.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from d2k_agent.evaluator.modelling.counting import Meter, Region, sectors_of
+from d2k_agent.evaluator.modelling.counting import Meter, Reduction, Region, sectors_of
 from d2k_agent.evaluator.modelling.lazy import NotModelled
 
 H = interpreter.TensorHandle
@@ -30,13 +31,13 @@ _KINDS = {"fp16": "fp16", "bf16": "bf16", "fp64": "fp64", "int8": "int8", "uint8
 def install(meter: Meter) -> None:
     """Make the interpreter of this process count into `meter`, over the numerics that are in effect."""
     # A class attribute each: handles that nobody marked are real.
-    H.absent, H.pointer_fed, H.odd = "", False, False
+    H.absent, H.loaded, H.pointer_fed, H.odd, H.ready = "", False, False, False, 0.0
     builder = _counting(type(interpreter.interpreter_builder))(meter)
     interpreter.interpreter_builder = builder
     interpreter.interpreter_semantic.builder = builder
     for name in ("ReduceOps", "ScanOps"):
         setattr(interpreter, name, _counting_reduction(getattr(interpreter, name), meter))
-    _guard_control()
+    _guard_control(meter)
     _believe_hints()
 
 
@@ -65,10 +66,12 @@ def _inherit(result: Any, operands: Any) -> None:
     for operand in _handles(operands):
         if operand.absent and not result.absent:
             result.absent = operand.absent
+        result.loaded = result.loaded or operand.loaded
         if operand.pointer_fed:
             result.pointer_fed = True
         if operand.odd:
             result.odd = True
+        result.ready = max(result.ready, operand.ready)
 
 
 def _handles(values: Any) -> Iterator[Any]:
@@ -93,28 +96,22 @@ class _Counting:
     # Arithmetic
 
     def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
-        self._arithmetic(op in _SPECIAL, lhs, rhs)
-        return _spread(super().binary_op, (lhs, rhs), op)  # type: ignore[misc]
+        return self._counted(super().binary_op, (lhs, rhs), op, special=op in _SPECIAL)  # type: ignore[misc]
 
     def ternary_op(self, lhs: Any, rhs: Any, other: Any, op: Any) -> Any:
-        self._arithmetic(False, rhs, other)
-        return _spread(super().ternary_op, (lhs, rhs, other), op)  # type: ignore[misc]
+        return self._counted(super().ternary_op, (lhs, rhs, other), op)  # type: ignore[misc]
 
     def unary_op(self, arg: Any, op: Any) -> Any:
-        self._arithmetic(op in _SPECIAL, arg)
-        return _spread(super().unary_op, (arg,), op)  # type: ignore[misc]
+        return self._counted(super().unary_op, (arg,), op, special=op in _SPECIAL)  # type: ignore[misc]
 
     def create_fma(self, x: Any, y: Any, z: Any) -> Any:
-        self._arithmetic(False, x, y, z)
-        return _spread(super().create_fma, (x, y, z))  # type: ignore[misc]
+        return self._counted(super().create_fma, (x, y, z))  # type: ignore[misc]
 
     def create_erf(self, arg: Any) -> Any:
-        self._arithmetic(True, arg)
-        return _spread(super().create_erf, (arg,))  # type: ignore[misc]
+        return self._counted(super().create_erf, (arg,), special=True)  # type: ignore[misc]
 
     def create_rsqrt(self, arg: Any) -> Any:
-        self._arithmetic(True, arg)
-        return _spread(super().create_rsqrt, (arg,))  # type: ignore[misc]
+        return self._counted(super().create_rsqrt, (arg,), special=True)  # type: ignore[misc]
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
         return _spread(super().cast_impl, (src,), dst_type)  # type: ignore[misc]
@@ -131,19 +128,31 @@ class _Counting:
         return super().create_dot(a, b, d, input_precision, *rest)  # type: ignore[misc]
 
     def create_histogram(self, data: Any, bins: Any, mask: Any) -> Any:
-        self.meter.arithmetic(data.data.size)
-        return super().create_histogram(data, bins, mask)  # type: ignore[misc]
+        result = super().create_histogram(data, bins, mask)  # type: ignore[misc]
+        result.ready = self.meter.integers(data.data.size, data.ready)
+        return result
 
-    def _arithmetic(self, special: bool, *operands: Any) -> None:
-        largest = max((operand.data for operand in operands), key=np.size)
-        if largest.size > 1 and operands[-1].dtype.scalar.is_floating():
-            self.meter.arithmetic(largest.size, special)
+    def _counted(
+        self, operation: Callable[..., Any], handles: tuple[Any, ...], *rest: Any, special: bool = False
+    ) -> Any:
+        """The result of an operation on each element of blocks, which counts where it rests on memory or is of floats.
+
+        What is computed of places alone is left out: the compiler simplifies it, and takes it out of loops.
+        """
+        result = _spread(operation, handles, *rest)
+        size, ready = max(handle.data.size for handle in handles), max(handle.ready for handle in handles)
+        loaded = any(handle.loaded for handle in handles)
+        if handles[-1].dtype.scalar.is_floating() and (loaded or size > 1):
+            result.ready = self.meter.floats(size, ready, special)
+        elif loaded:
+            result.ready = self.meter.integers(size, ready)
+        return result
 
     # Memory
 
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *rest: Any, **more: Any) -> Any:
         mask = _handled(mask)
-        region, why = self._accessed(ptrs, mask, store=False)
+        region, why, ready = self._accessed(ptrs, mask, None)
         dtype = ptrs.get_element_ty()
         if why:
             kind = interpreter._get_np_dtype(dtype)  # noqa: SLF001
@@ -152,12 +161,12 @@ class _Counting:
         else:
             result = super().create_masked_load(ptrs, mask, other, *rest, **more)  # type: ignore[misc]
         result.absent = why or (region.absent if region else "")
-        result.pointer_fed = True
+        result.loaded, result.pointer_fed, result.ready = True, True, ready
         return result
 
     def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *rest: Any) -> Any:
         mask = _handled(mask)
-        region, why = self._accessed(ptrs, mask, store=True)
+        region, why, _ = self._accessed(ptrs, mask, value)
         if region is not None:
             region.stored = True
             region.absent = region.absent or value.absent
@@ -176,16 +185,16 @@ class _Counting:
             ptr, cmp, val, *rest))  # fmt: skip
 
     def _atomic(self, ptr: Any, mask: Any, val: Any, carry_out: Callable[[], Any]) -> Any:
-        region, why = self._accessed(ptr, mask, store=True)
+        region, why, ready = self._accessed(ptr, mask, val)
         self.meter.tally.atomics += self.meter.weight * int(np.count_nonzero(mask.data))
         if region is not None:
             region.stored = True
         result = H(np.zeros_like(val.data), val.dtype.scalar) if why else carry_out()
-        result.absent = OTHERS
+        result.absent, result.loaded, result.ready = OTHERS, True, ready
         return result
 
     def create_descriptor_load(self, desc: Any, indices: Any, *rest: Any, **more: Any) -> Any:
-        region, inside = self._described(desc, indices, store=False)
+        region, inside, ready = self._described(desc, indices, None)
         if region is None or region.lazy or region.absent or not inside or any(item.absent for item in indices):
             kind = interpreter._get_np_dtype(desc.base.dtype.element_ty)  # noqa: SLF001
             zeros = np.broadcast_to(np.zeros((1,) * desc.ndim, kind), desc.block_shape)
@@ -194,11 +203,11 @@ class _Counting:
         else:
             with self.meter.paused():
                 result = super().create_descriptor_load(desc, indices, *rest, **more)  # type: ignore[misc]
-        result.pointer_fed = False
+        result.loaded, result.pointer_fed, result.ready = True, False, ready
         return result
 
     def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> None:
-        region, _ = self._described(desc, indices, store=True)
+        region, _, _ = self._described(desc, indices, value)
         if region is not None:
             region.stored = True
             region.absent = region.absent or value.absent
@@ -208,37 +217,41 @@ class _Counting:
 
     def create_descriptor_reduce(self, _kind: Any, desc: Any, value: Any, indices: Any) -> None:
         """The interpreter has none: counted, and not carried out."""
-        region, _ = self._described(desc, indices, store=True)
+        region, _, _ = self._described(desc, indices, value)
         self.meter.tally.atomics += self.meter.weight * value.data.size
         if region is not None:
             region.stored = True
             region.absent = region.absent or "sums through a descriptor are not carried out"
 
-    def _accessed(self, ptrs: Any, mask: Any, *, store: bool) -> tuple[Region | None, str]:
-        """Count an access through pointers. The region, and why it cannot be carried out (empty: it can)."""
+    def _accessed(self, ptrs: Any, mask: Any, value: Any) -> tuple[Region | None, str, float]:
+        """Count an access through pointers; `value` is stored, None for a load. The region, why it cannot be carried
+        out (empty: it can), and when it is there."""
+        ready = max(ptrs.ready, mask.ready, value.ready if value else 0.0)
         active = ptrs.data if mask.data.all() else ptrs.data[np.broadcast_to(mask.data, ptrs.data.shape)]
         if not active.size:
-            return None, ""
+            return None, "", ready
         itemsize = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
         region = self.meter.regions.of(int(active.reshape(-1)[0]))
         name = region.name if region else "?"
         if self.meter.weight:
             single = bool(ptrs.data.size > 1 and (ptrs.odd or mask.odd) and itemsize < 4)
             sectors = sectors_of(active, itemsize)
-            self.meter.access(name, active.size, itemsize, sectors, store=store, single=single)
+            store = value is not None
+            ready = self.meter.access(name, active.size, itemsize, sectors, ready, store=store, single=single)
         if ptrs.absent or mask.absent:
             self.meter.notes["addresses or masks rest on values that are not real here"] = None
         if region is None:
-            return None, "an address is in no tensor that the launch was given"
+            return None, "an address is in no tensor that the launch was given", ready
         if region.lazy:
-            return region, region.absent
+            return region, region.absent, ready
         lowest, highest = int(active.min()), int(active.max())
         if ptrs.absent or mask.absent or not region.holds(lowest, highest + itemsize - 1):
-            return region, ptrs.absent or mask.absent or "an address lies outside of its tensor"
-        return region, ""
+            return region, ptrs.absent or mask.absent or "an address lies outside of its tensor", ready
+        return region, "", ready
 
-    def _described(self, desc: Any, indices: Any, *, store: bool) -> tuple[Region | None, bool]:
-        """Count an access through a descriptor: the part of the block that is inside. True where there is one."""
+    def _described(self, desc: Any, indices: Any, value: Any) -> tuple[Region | None, bool, float]:
+        """Count an access through a descriptor: the part of the block that is inside. Whether there is one, and when
+        it is there."""
         element = desc.base.dtype.element_ty
         itemsize = element.primitive_bitwidth // 8
         first, extents = int(desc.base.data.item()), []
@@ -251,8 +264,9 @@ class _Counting:
         rows = elements // extents[-1] if elements else 0
         sectors = rows * (-(-extents[-1] * itemsize // 32)) if elements else 0
         name = region.name if region else "?"
-        self.meter.access(name, elements, itemsize, sectors, store=store, single=False)
-        return region, bool(elements)
+        ready = max(item.ready for item in (*indices, *([value] if value else [])))
+        ready = self.meter.access(name, elements, itemsize, sectors, ready, store=value is not None, single=False)
+        return region, bool(elements), ready
 
 
 def _spread(operation: Callable[..., Any], handles: tuple[Any, ...], *rest: Any) -> Any:
@@ -285,7 +299,10 @@ def _product_kind(operand: Any, input_precision: Any) -> str:
 
 
 def _counting_reduction(base: Any, meter: Meter) -> Any:
-    """Reductions and scans: an operation an element; of floats that are not real, one number spread out."""
+    """Reductions and scans: an operation an element, and values that cross threads.
+
+    Of floats that are not real, one number is spread out.
+    """
 
     class Counting(base):  # type: ignore[misc]
         def apply(self, input: Any) -> Any:  # noqa: A002 - the interpreter's name
@@ -293,8 +310,7 @@ def _counting_reduction(base: Any, meter: Meter) -> Any:
                 return self.apply((input,))[0]
             handles = [item.handle for item in input]
             shape = handles[0].data.shape
-            if any(handle.dtype.scalar.is_floating() for handle in handles):
-                meter.arithmetic(handles[0].data.size)
+            ready = _reduced(meter, handles, self.axis)
             absent = next((handle.absent for handle in handles if handle.absent), "")
             if not absent or handles[0].data.size <= _MOST_DENSE:
                 results = super().apply(input)
@@ -305,6 +321,7 @@ def _counting_reduction(base: Any, meter: Meter) -> Any:
                 results = tuple(self._over(result, shape) for result in super().apply(small))
             for result in results:
                 _inherit(result.handle, handles)
+                result.handle.ready = max(result.handle.ready, ready)
             return results
 
         def _over(self, result: Any, shape: tuple[int, ...]) -> Any:
@@ -321,13 +338,25 @@ def _counting_reduction(base: Any, meter: Meter) -> Any:
     return Counting
 
 
-def _guard_control() -> None:
-    """A branch, or the bound of a loop, that rests on a value that is not real ends the launch."""
+def _reduced(meter: Meter, handles: list[Any], axis: int | None) -> float:
+    """When the results of a reduction or scan of these are there."""
+    first, ready = handles[0], max(float(handle.ready) for handle in handles)
+    floats = any(handle.dtype.scalar.is_floating() for handle in handles)
+    if first.data.size < 2 or not (floats or any(handle.loaded for handle in handles)):
+        return ready
+    results = first.data.size // first.data.shape[axis] if axis is not None else 1
+    at_once = len(handles) == 1 and first.dtype.scalar.name in ("int32", "uint32")
+    return meter.reduction(Reduction(first.data.size, results, len(handles), floats, at_once), ready)
+
+
+def _guard_control(meter: Meter) -> None:
+    """A branch, or the bound of a loop, waits for its value, and ends the launch where that is not real."""
     patch_tensor = interpreter._patch_lang_tensor  # noqa: SLF001
 
     def real(scalar: Any, what: str) -> Any:
         if scalar.handle.absent:
             raise NotModelled(f"{what} of the kernel depends on contents that are not there ({scalar.handle.absent})")
+        meter.wait(scalar.handle.ready)
         return scalar.handle.data
 
     def as_bool(tensor: Any) -> bool:

@@ -1,7 +1,7 @@
-"""What an interpreted program does, counted: bytes, products, other arithmetic, atomics.
+"""What an interpreted program does, counted: bytes, products, other operations, atomics, and its longest chain.
 
-Covers: the tally of one program and where the addresses of a launch lie. Does not cover: the interpreter that calls it
-(builder.py) or what the counts mean (roofline.py).
+Covers: the tally of one program, the time it needs alone, and where the addresses of a launch lie. Does not cover: the
+interpreter that calls it (builder.py) or what the counts mean (roofline.py).
 """
 
 from __future__ import annotations
@@ -17,10 +17,42 @@ import numpy as np
 
 SECTOR_BYTES = 32
 """Memory moves between the L2 cache and a multiprocessor in sectors of so many bytes."""
+WARP, SCHEDULERS = 32, 4
+"""Threads of a warp, and warps that one multiprocessor issues from in a clock."""
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """Elements a clock of one multiprocessor, and clocks until a result of it can be used."""
+
+    rate: float
+    latency: float
+
+
+FLOATS, INTEGERS, SPECIAL, SHUFFLES, WARP_SUMS = Pipe(128, 4), Pipe(64, 4), Pipe(16, 20), Pipe(32, 24), Pipe(16, 24)
+"""Rates: table of arithmetic instructions in the CUDA C++ programming guide, compute capability 9.0. Latencies of 4 are
+those of dependent instructions, the others assumed."""
+MEMORY_CLOCKS, SHARED_CLOCKS = 479, 29
+"""From a load to its value, in device memory and in shared memory: an H100, by arXiv 2402.13499."""
+PAIR_OPERATIONS = 3
+"""For each of several values that are reduced together, to compare and to choose: assumed."""
+PORT_BYTES, ACCESS_BYTES = 64, 512
+"""A clock: what one multiprocessor takes from the L2 cache, and asks for where every thread asks for 16 bytes."""
 
 
 Counts = defaultdict[str, float]
 """Counts by name; what was never counted is 0."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Of `values` tensors at once, of `elements` each, to `results` each. `at_once`: a warp can in one instruction."""
+
+    elements: int
+    results: int
+    values: int
+    floats: bool
+    at_once: bool
 
 
 @dataclass
@@ -71,14 +103,26 @@ class Tally:
     arithmetic: float = 0.0
     special: float = 0.0
     """Divisions, roots, exponentials and the like: part of `arithmetic`."""
+    integers: float = 0.0
+    """Operations on integers that rest on memory. Those on places alone are the compiler's to simplify."""
+    exchange_clocks: float = 0.0
+    """Of values between the threads of a warp, by a whole multiprocessor."""
     atomics: float = 0.0
+    chain_clocks: float = 0.0
+    """From the first instruction to the last where nothing else runs, without products."""
 
 
 class Meter:
-    """Counts for the program at work. `weight` is what an event counts for, `generator` what samples draw from."""
+    """Counts for the program at work. `weight` is what an event counts for, `generator` what samples draw from.
+
+    It also follows one program through time: instructions issue in the order of the source, each when its operands are
+    there. `ready` is the clock of an operand or a result. Loads that feed products are taken as fetched ahead.
+    """
 
     def __init__(self) -> None:
         self.tally = Tally()
+        self.warps = SCHEDULERS
+        self._now = 0.0
         self.regions = Regions()
         self.weight = 1.0
         self.generator = random.Random(0)
@@ -96,12 +140,42 @@ class Meter:
     def begin_program(self, generator: random.Random) -> None:
         """Forget the tally of the program before."""
         self.tally, self.weight, self.generator = Tally(), 1.0, generator
+        self._now = 0.0
 
-    def arithmetic(self, elements: int, special: bool = False) -> None:
+    def wait(self, ready: float) -> None:
+        """Nothing goes on before that clock: a branch, or an instruction whose operand is under way."""
+        if self.weight and ready > self._now:
+            self.tally.chain_clocks += self.weight * (ready - self._now)
+            self._now = ready
+
+    def floats(self, elements: int, ready: float, special: bool = False) -> float:
         """Floating-point operations, one an element."""
-        self.tally.arithmetic += self.weight * elements
+        lanes = self._lanes(elements)
+        self.tally.arithmetic += self.weight * lanes
         if special:
-            self.tally.special += self.weight * elements
+            self.tally.special += self.weight * lanes
+        return self._through(SPECIAL if special else FLOATS, lanes, ready)
+
+    def integers(self, elements: int, ready: float) -> float:
+        """Operations on integers or truth values that rest on memory, one an element."""
+        lanes = self._lanes(elements)
+        self.tally.integers += self.weight * lanes
+        return self._through(INTEGERS, lanes, ready)
+
+    def reduction(self, shape: Reduction, ready: float) -> float:
+        """A reduction or scan along an axis that lies across the threads of a warp: within threads, then across."""
+        operate = self.floats if shape.floats else self.integers
+        each = 1 if shape.values == 1 else PAIR_OPERATIONS * shape.values
+        ready = operate(shape.elements * each, ready)
+        threads = min(WARP, max(1, shape.elements // max(1, shape.results)))
+        lanes = self._lanes(shape.results * threads)
+        at_once = shape.at_once and threads == WARP
+        pipe = WARP_SUMS if at_once else SHUFFLES
+        for _ in range(1 if at_once else (threads - 1).bit_length()):
+            self.tally.exchange_clocks += self.weight * lanes * shape.values / pipe.rate
+            ready = self._through(pipe, lanes * shape.values, ready)
+            ready = ready if at_once else operate(lanes * each, ready)
+        return ready if shape.results >= self.warps else ready + 2 * SHARED_CLOCKS
 
     def product(self, kind: str, flops: float, fed_by_pointers: bool) -> None:
         """Operations of a tl.dot."""
@@ -109,14 +183,30 @@ class Meter:
         if fed_by_pointers:
             self.tally.pointer_fed_flops[kind] += self.weight * flops
 
-    def access(self, name: str, elements: int, itemsize: int, sectors: int, *, store: bool, single: bool) -> None:
-        """One load or store of a block."""
+    def _lanes(self, elements: int) -> int:
+        """Elements that threads work on: where there are fewer than threads, several hold the same one."""
+        return max(elements, WARP * self.warps)
+
+    def _through(self, pipe: Pipe, lanes: float, ready: float) -> float:
+        self.wait(ready)
+        begun = self._now
+        self.wait(begun + lanes / (pipe.rate * min(1.0, self.warps / SCHEDULERS)))
+        return begun + pipe.latency
+
+    def access(
+        self, name: str, elements: int, itemsize: int, sectors: int, ready: float, *, store: bool, single: bool
+    ) -> float:
+        """One load or store of a block, whose addresses, mask and values are there at `ready`."""
         if not self.weight:
-            return
+            return ready
+        self.wait(ready)
+        begun = self._now
+        self.wait(begun + elements * itemsize / ACCESS_BYTES)
         (self.tally.stored if store else self.tally.loaded)[name] += self.weight * elements * itemsize
         self.tally.moved[name] += self.weight * sectors * SECTOR_BYTES
         if single:
             self.tally.single_accesses += self.weight * elements
+        return begun + MEMORY_CLOCKS + sectors * SECTOR_BYTES / PORT_BYTES
 
 
 def sectors_of(addresses: np.ndarray, itemsize: int) -> int:

@@ -31,6 +31,8 @@ from d2k_agent.evaluator.modelling.sampling import UNEVEN, Choice, Program, choo
 MOST_CONFIGURATIONS = 4
 MOST_GRID = (2**31 - 1, 65535, 65535)
 _REASON_CHARS = 300
+_WARPS = 4
+"""Of a program that names none: Triton's default."""
 SAMPLED = "a kernel before wrote it, of which only a sample of programs was interpreted"
 
 
@@ -95,6 +97,7 @@ class Launches:
         whole: Program = (*sizes, *(1,) * (3 - len(sizes)))  # type: ignore[assignment]
         if any(not 0 <= size <= most for size, most in zip(whole, MOST_GRID, strict=True)):
             raise NotModelled(f"grid {sizes} is outside what a GPU accepts")
+        self._meter.warps = int(kwargs.get("num_warps") or _WARPS)
         if math.prod(whole):
             with unmetered():  # what follows is the interpreter's doing, not run()'s
                 self._take(function, bound, whole, sizes)
@@ -138,7 +141,8 @@ class Launches:
             spoilt = [item.name for item in regions.all if item.stored and not (choice.whole and not item.absent)]
             self._stored[key] = tuple(spoilt)
         nbytes = {region.name: region.nbytes for region in regions.all}
-        return model_launch(name, sizes, choice, tallies, nbytes, self._machine, tuple(self._meter.notes))
+        warps, notes = self._meter.warps, tuple(self._meter.notes)
+        return model_launch(name, sizes, warps, choice, tallies, nbytes, self._machine, notes)
 
     def _unevenness(self, choice: Choice, tallies: Sequence[Tally]) -> float | None:
         return choice.spread([program_ms(tally, self._machine) for tally in tallies])
@@ -182,7 +186,7 @@ class Launches:
         return Regions(list(found.values()))
 
     def _key(self, function: Any, bound: Mapping[str, Any], sizes: tuple[int, ...], regions: Regions) -> str:
-        parts = [f"{function.fn.__module__}.{function.fn.__qualname__}", str(sizes)]
+        parts = [f"{function.fn.__module__}.{function.fn.__qualname__}", str(sizes), str(self._meter.warps)]
         for name, value in bound.items():
             tensor = _tensor_of(value)
             if tensor is None:

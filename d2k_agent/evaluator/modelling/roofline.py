@@ -1,9 +1,11 @@
 """From the counts of a launch to modelled milliseconds: a roofline with the rates that a GPU was seen to sustain.
 
-A launch takes as long as the slowest of: its products, its other arithmetic, its traffic between L2 cache and
-multiprocessors, its traffic of device memory, and the least time of a launch. Work that a multiprocessor does is
-bounded by the one that has most of it: programs are handed out evenly, whole ones. Several programs on one
-multiprocessor share its rates, so occupancy does not enter; nor do latencies, registers, bank conflicts and power.
+A launch takes what an empty one does, and as long as the slowest of: its products, its other arithmetic, values that
+threads exchange, its traffic between L2 cache and multiprocessors, its traffic of device memory, and the chain of
+operations of one program, each waiting for the one before, as often as a multiprocessor needs another round of resident
+programs. Work that a multiprocessor does is bounded by the one that has most of it: programs are handed out evenly,
+whole ones. They share its rates. As many are resident as its warps allow for; registers and shared memory, which allow
+for fewer, do not enter, nor do spills, bank conflicts and power.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from d2k_agent.contract.data_sheets import ceilings_of
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLaunch
 from d2k_agent.evaluator.compilation.targets import Target
-from d2k_agent.evaluator.modelling.counting import Tally
+from d2k_agent.evaluator.modelling.counting import FLOATS, INTEGERS, MEMORY_CLOCKS, SPECIAL, Tally
 from d2k_agent.evaluator.modelling.sampling import Choice
 
 POINTER_FED = 505 / 665
@@ -25,15 +27,18 @@ descriptors 665), taken for other targets."""
 CACHE_BYTES_PER_CLOCK = 42.0
 """What one multiprocessor reads from the L2 cache, at least: an H200 sustained 610 TFLOP/s of fp16 on tiles of 128 by
 128, which is 9.5 TB/s, at about 1.7 GHz."""
-LANES, MEMORY_LANES, SPECIAL_COST = 128, 32, 8
-"""Of one multiprocessor: fp32 operations a clock, elements a clock where each is accessed by itself, and what a
-division, root or exponential costs in fp32 operations."""
+MEMORY_LANES = 32
+"""Elements a clock of one multiprocessor, where each is accessed by itself."""
+MOST_WARPS, MOST_PROGRAMS = 64, 32
+"""That are resident on one multiprocessor."""
 MEMORY_SHARES = 3
 """A multiprocessor draws at most so many times its share of the bandwidth of device memory."""
-LAUNCH_US = 2.0
-"""The least time of a kernel that does something. Empty ones follow each other faster (the ceiling of launches)."""
+_HOPPER = ceilings_of(device_name("h200"))
+assert _HOPPER is not None and _HOPPER.launch_us is not None
+_LAUNCH = _HOPPER.launch_us
+"""Of targets on which launches were not timed."""
 _REPEATS = "each touched byte passes it once a launch, and repeats come from the L2 cache"
-_SHORT = "Kernels of less than 0.2 ms took 2 to 15 times their model on an H200"
+_SHORT = "Kernels of less than 0.2 ms took 1.4 to 3.6 times their model on an H200"
 _CLOCK_GHZ = {"h100": 1.83, "h200": 1.83, "b200": 1.965}
 
 
@@ -46,6 +51,7 @@ class Machine:
 
     multiprocessors: int
     products: Mapping[str, float]
+    clocks: float
     operations: float
     single_accesses: float
     cache_bytes: float
@@ -60,8 +66,9 @@ def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
     known = ceilings or (ceilings_of(device_name(target.name)) if target.name in _CLOCK_GHZ else None)
     if known is None or known.copy_gb_s is None or known.fp16_tflops is None or known.bf16_tflops is None:
         raise ValueError(f"no ceilings are known of {target.product}; choose from {', '.join(sorted(_CLOCK_GHZ))}")
+    launch, where = (known.launch_us, "") if known.launch_us is not None else (_LAUNCH, " on an H200")
     count, clocks = target.multiprocessors, _CLOCK_GHZ[target.name] * 1e6
-    operations = LANES * clocks
+    operations = FLOATS.rate * clocks
     tflops = {kind: known.product_tflops(kind) for kind in ("fp16", "bf16", "fp8")}
     products = {kind: found.value * 1e9 / count for kind, found in tflops.items() if found is not None}
     products |= {"tf32": products["fp16"] / 2, "tf32x3": products["fp16"] / 6, "fp32": 2 * operations}
@@ -74,17 +81,19 @@ def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
     return Machine(
         multiprocessors=count,
         products=products,
+        clocks=clocks,
         operations=operations,
         single_accesses=MEMORY_LANES * clocks,
         cache_bytes=CACHE_BYTES_PER_CLOCK * clocks,
         memory_bytes=memory.value * 1e6,
-        launch_ms=LAUNCH_US / 1e3,
+        launch_ms=launch.value / 1e3,
         basis=(
             f"products: {rates}; {POINTER_FED:.0%} of it where operands come through pointers",
             f"device memory: {memory.value / 1e3:.3g} TB/s ({memory.provenance.basis}); {_REPEATS}",
             f"L2 cache: {CACHE_BYTES_PER_CLOCK * clocks * count / 1e9:.3g} TB/s (inferred from a product on an H200)",
-            f"launch: at least {LAUNCH_US:.3g} us (assumed)",
-            f"not in it: latencies, registers, spills, bank conflicts, power. {_SHORT}",
+            f"launch: {launch.value:.3g} us ({launch.provenance.basis}{where})",
+            f"one program alone: {MEMORY_CLOCKS} clocks from a load to its value (an H100, published), others assumed",
+            f"not in it: registers, spills, bank conflicts, power. {_SHORT}",
         ),
     )
 
@@ -97,13 +106,14 @@ def program_ms(tally: Tally, machine: Machine) -> float:
 def model_launch(
     name: str,
     grid: tuple[int, ...],
+    warps: int,
     choice: Choice,
     tallies: Sequence[Tally],
     nbytes: Mapping[str, int],
     machine: Machine,
     notes: tuple[str, ...] = (),
 ) -> ModelledLaunch:
-    """The launch that these programs are a sample of. `nbytes` are the sizes of its tensors, by name."""
+    """The launch that these programs, of `warps` each, are a sample of. `nbytes`: sizes of its tensors by name."""
     kinds = {kind for tally in tallies for kind in tally.product_flops}
     unknown = sorted(kinds - set(machine.products))
     if unknown:
@@ -113,13 +123,17 @@ def model_launch(
     work = [_program_ms(tally, machine) for tally in tallies]
     count = choice.inner_total + len(choice.corners)
     rounds = -(-count // machine.multiprocessors)
+    resident = max(1, min(MOST_PROGRAMS, MOST_WARPS // warps))
     times = {}
     for resource in work[0]:
         values = [item[resource] for item in work]
         times[resource] = max(choice.total(values) / count * rounds, *values)
+    alone = [tally.chain_clocks / machine.clocks for tally in tallies]
+    times["latency"] = max(choice.total(alone) / count * -(-rounds // resident), *alone)
     compulsory = _compulsory(choice, tallies, nbytes)
     reach = min(1.0, count * MEMORY_SHARES / machine.multiprocessors)
     times["memory"] = compulsory / (machine.memory_bytes * reach)
+    busy = max(times.values())
     times["launch"] = machine.launch_ms
     bound = max(times, key=lambda resource: times[resource])
     singles = choice.total([tally.single_accesses for tally in tallies])
@@ -130,7 +144,7 @@ def model_launch(
         grid=grid,
         times=1,
         sampled=len(tallies),
-        ms=times[bound],
+        ms=machine.launch_ms + busy,
         bound=bound,
         product_flops=_summed(choice, [tally.product_flops for tally in tallies]),
         loaded_bytes=sum(_summed(choice, [tally.loaded for tally in tallies]).values()),
@@ -138,6 +152,7 @@ def model_launch(
         moved_bytes=sum(_summed(choice, [tally.moved for tally in tallies]).values()),
         compulsory_bytes=compulsory,
         arithmetic=choice.total([tally.arithmetic for tally in tallies]),
+        integers=choice.total([tally.integers for tally in tallies]),
         atomics=choice.total([tally.atomics for tally in tallies]),
         spread=choice.spread([program_ms(tally, machine) for tally in tallies]),
         notes=notes,
@@ -156,7 +171,10 @@ def _program_ms(tally: Tally, machine: Machine) -> dict[str, float]:
         products += 2 * accesses
     return {
         "products": products,
-        "arithmetic": (tally.arithmetic + (SPECIAL_COST - 1) * tally.special) / machine.operations,
+        "arithmetic": (tally.arithmetic + (FLOATS.rate / SPECIAL.rate - 1) * tally.special + tally.integers)
+        / machine.operations,
+        "integers": tally.integers / (INTEGERS.rate * machine.clocks),
+        "exchange": tally.exchange_clocks / machine.clocks,
         "L2 cache": sum(tally.moved.values()) / machine.cache_bytes,
         "single accesses": accesses,
     }

@@ -163,6 +163,38 @@ def run(a, b):
     return c
 """
 
+RANKED = """
+@triton.jit
+def ranked(x, out, ROUNDS: tl.constexpr):
+    o = tl.arange(0, 256)
+    value = tl.load(x + o)
+    for _ in tl.static_range(ROUNDS):
+        best = tl.max(value, axis=0)
+        value = tl.where(value == best, -1, value)
+    tl.store(out + o + tl.program_id(0) * 256, value)
+
+
+def run(x):
+    out = torch.empty((64 * 256,), dtype=torch.int32, device=x.device)
+    ranked[(64,)](x, out, ROUNDS=20, num_warps=WARPS)
+    return out
+"""
+
+CHASED = """
+@triton.jit
+def chased(x, out, HOPS: tl.constexpr):
+    at = tl.program_id(0)
+    for _ in tl.static_range(HOPS):
+        at = tl.load(x + at)
+    tl.store(out + tl.program_id(0), at)
+
+
+def run(x):
+    out = torch.empty((64,), dtype=torch.int32, device=x.device)
+    chased[(64,)](x, out, HOPS=100)
+    return out
+"""
+
 ASSEMBLED = """
 @triton.jit
 def assembled(x, out):
@@ -194,6 +226,7 @@ def run(x):
 SQUARES = "[torch.randn((1024, 1024), dtype=torch.float16, device=device) for _ in range(2)]"
 ODD = "[torch.randn((1024, 1032), dtype=torch.float16, device=device)[:, :1024] for _ in range(2)]"
 NUMBERS = "[torch.randn(1000003, device=device)]"
+PLACES = "[torch.arange(256, dtype=torch.int32, device=device)]"
 COUNTS = "[torch.full((64,), 3, dtype=torch.int32, device=device), torch.randn(4096, device=device)]"
 READ = "def run(x):\n    return x * 2 if x[0].item() > 0 else x\n"
 MEMORY = "def run(x):\n    return torch.zeros(1 << 33, dtype=torch.int8, device=x.device)\n"
@@ -218,6 +251,9 @@ CASES: dict[str, tuple[str, str, float]] = {
     ),
     "queue": (HEAD + QUEUE, NUMBERS, 60.0),
     "tuned": (HEAD + TUNED, SQUARES, 60.0),
+    "ranked": (HEAD + RANKED.replace("WARPS", "4"), PLACES, 60.0),
+    "ranked by one warp": (HEAD + RANKED.replace("WARPS", "1"), PLACES, 60.0),
+    "chased": (HEAD + CHASED, PLACES, 60.0),
     "assembled": (HEAD + ASSEMBLED, NUMBERS, 60.0),
     "endless": (HEAD + ENDLESS, NUMBERS, 1.0),
     "read": (HEAD + READ, "[torch.randn(10_000_000_000, device=device)]", 60.0),

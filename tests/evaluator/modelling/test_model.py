@@ -12,7 +12,7 @@ from d2k_agent.contract.data_sheets import ceilings_of
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
 from d2k_agent.evaluator.compilation.targets import TARGETS
-from d2k_agent.evaluator.modelling.counting import Tally
+from d2k_agent.evaluator.modelling.counting import Meter, Reduction, Tally
 from d2k_agent.evaluator.modelling.roofline import machine_of, model_launch
 from d2k_agent.evaluator.modelling.sampling import Choice, choose_programs, choose_trips
 
@@ -53,26 +53,87 @@ def tally(flops: float = 0.0, *, by_pointer: bool = False, loaded: float = 0.0, 
     return counted
 
 
-def modelled(programs: int, counted: Tally, nbytes: int = 1 << 40) -> ModelledLaunch:
+def modelled(programs: int, counted: Tally, nbytes: int = 1 << 40, warps: int = 4) -> ModelledLaunch:
     choice = Choice((), ((0, 0, 0), (1, 0, 0)), programs)
-    return model_launch("k", (programs,), choice, [counted, counted], {"x": nbytes}, H200)
+    return model_launch("k", (programs,), warps, choice, [counted, counted], {"x": nbytes}, H200)
+
+
+def beyond_launch_ms(launch: ModelledLaunch) -> float:
+    assert launch.ms is not None
+    return launch.ms - H200.launch_ms
 
 
 def test_the_slowest_resource_decides() -> None:
     products = modelled(132, tally(RATE / 132))
-    assert (products.bound, products.ms) == ("products", pytest.approx(1.0))
-    assert (modelled(132, tally(RATE / 132, by_pointer=True)).ms or 0) == pytest.approx(665 / 505)
+    assert (products.bound, beyond_launch_ms(products)) == ("products", pytest.approx(1.0))
+    assert beyond_launch_ms(modelled(132, tally(RATE / 132, by_pointer=True))) == pytest.approx(665 / 505)
     memory = modelled(1320, tally(1e8, loaded=4.3e9 / 1320))
-    assert (memory.bound, memory.ms) == ("memory", pytest.approx(1.0))
+    assert (memory.bound, beyond_launch_ms(memory)) == ("memory", pytest.approx(1.0))
     again = modelled(1320, tally(loaded=4.3e9 / 1320), nbytes=1000)
     assert again.bound == "L2 cache" and again.compulsory_bytes == 1000
-    assert (modelled(1, tally()).bound, modelled(1, tally()).ms) == ("launch", 0.002)
+    assert (modelled(1, tally()).bound, modelled(1, tally()).ms) == ("launch", H200.launch_ms)
 
 
 def test_programs_are_handed_out_whole() -> None:
     flops = RATE / 132
-    assert modelled(133, tally(flops)).ms == pytest.approx(2 * (modelled(132, tally(flops)).ms or 0))
+    assert beyond_launch_ms(modelled(133, tally(flops))) == pytest.approx(2.0)
     assert modelled(66, tally(flops)).ms == modelled(132, tally(flops)).ms
+
+
+@pytest.mark.parametrize(("warps", "programs", "rounds"), [(4, 16, 1), (4, 17, 2), (32, 3, 2), (1, 32, 1), (1, 33, 2)])
+def test_a_chain_is_waited_for_once_a_round_of_resident_programs(warps: int, programs: int, rounds: int) -> None:
+    launch = modelled(programs * 132, Tally(chain_clocks=H200.clocks), warps=warps)
+    assert (launch.bound, beyond_launch_ms(launch)) == ("latency", pytest.approx(float(rounds)))
+
+
+def test_integers_have_half_the_rate_of_floats_and_share_what_issues_them() -> None:
+    each = 1e9 / 132
+    floats, integers = (
+        beyond_launch_ms(modelled(132, Tally(arithmetic=f * each, integers=i * each))) for f, i in ((1, 0), (0, 1))
+    )
+    assert integers == pytest.approx(2 * floats)
+    both = modelled(132, Tally(arithmetic=3 * each, integers=each))
+    assert (both.bound, beyond_launch_ms(both)) == ("arithmetic", pytest.approx(4 * floats))
+
+
+def timed() -> Meter:
+    meter = Meter()
+    meter.begin_program(random.Random(0))
+    meter.warps = 4
+    return meter
+
+
+def test_an_instruction_waits_for_its_operands_and_for_the_ones_before_it() -> None:
+    meter = timed()
+    first = meter.access("x", 128, 4, 16, 0.0, store=False, single=False)
+    other = meter.access("x", 128, 4, 16, 0.0, store=False, single=False)
+    assert 479 < first < other < 2 * 479, "loads that do not need each other are under way at once"
+    sums = meter.floats(128, max(first, other))
+    assert meter.tally.chain_clocks == pytest.approx(other + 1)
+    assert sums == pytest.approx(other + 4)
+    again = meter.access("x", 128, 4, 16, sums, store=False, single=False)
+    assert again > 2 * 479, "a load whose address rests on a load comes behind it"
+
+
+def test_trips_that_stand_for_others_are_waited_for_as_often() -> None:
+    meter = timed()
+    meter.weight = 10.0
+    meter.floats(128 * 7, 0.0)
+    assert meter.tally.chain_clocks == pytest.approx(70.0)
+    with meter.paused():
+        meter.floats(1 << 20, 1e9)
+    assert meter.tally.chain_clocks == pytest.approx(70.0)
+
+
+def test_a_reduction_that_one_instruction_does_is_cheaper_and_small_blocks_take_all_threads() -> None:
+    def clocks(values: int, floats: bool, at_once: bool) -> tuple[float, float]:
+        meter = timed()
+        ready = meter.reduction(Reduction(256, 1, values, floats, at_once), 0.0)
+        return ready, meter.tally.exchange_clocks
+
+    plain, once, pair = clocks(1, False, False), clocks(1, False, True), clocks(2, False, False)
+    assert plain[1] == 5 * 128 / 32 and once[1] == 128 / 16 and pair[1] == 2 * plain[1]
+    assert once[0] < plain[0] < pair[0]
 
 
 def test_one_by_one_accesses_of_a_product_add_to_it() -> None:

@@ -93,6 +93,22 @@ def test_integers_are_real_and_bound_loops(answers: Answers) -> None:
     assert only(answers, "ragged").loaded_bytes == 64 * (4 + 3 * 256 * 4)
 
 
+def test_integers_that_rest_on_memory_are_counted_and_places_are_not(answers: Answers) -> None:
+    launch = only(answers, "ranked by one warp")
+    assert launch.integers == 64 * 20 * (3 * 256), "a reduction, a comparison and a choice a round"
+    assert launch.arithmetic == 0 and launch.bound == "latency"
+
+
+def test_loads_that_rest_on_each_other_come_one_after_the_other(answers: Answers) -> None:
+    launch = only(answers, "chased")
+    assert launch.bound == "latency"
+    assert (launch.ms or 0) == pytest.approx(100 * 479 / 1.83e6, rel=0.05)
+
+
+def test_values_that_cross_warps_take_longer(answers: Answers) -> None:
+    assert (only(answers, "ranked").ms or 0) > (only(answers, "ranked by one warp").ms or 0)
+
+
 def test_where_a_tuner_chooses_the_model_does(answers: Answers) -> None:
     assert only(answers, "tuned").grid == (16, 8), "the larger tile, which moves fewer bytes"
 
