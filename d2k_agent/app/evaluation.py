@@ -153,7 +153,10 @@ class Evaluation:
         """
         baseline = self._task.baseline_text()
         known_good = baseline or self._bundle.public["solution.py"]
-        broken = EvaluatorError(f"{death}; run `d2k-agent doctor` to see what this machine lacks")
+        broken = EvaluatorError(
+            f"{death}; run `d2k-agent doctor` to see what this machine lacks; if other tasks are judged here, "
+            f"something in the Python files of {self._task.slug} ends the process"
+        )
         if known_good == job.candidate:
             raise broken
         try:

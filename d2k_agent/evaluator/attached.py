@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from d2k_agent.evaluator import layout
 
@@ -30,11 +31,32 @@ class AttachedSet:
 
     def poison(self, outputs: Sequence[torch.Tensor]) -> None:
         """Overwrite outputs of an earlier call, so that handing them back again is a wrong answer."""
-        lent = {value.untyped_storage().data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
-        for tensor in outputs:
-            if tensor.untyped_storage().data_ptr() not in lent:  # a returned input holds the new draw by now
-                with torch.no_grad():
-                    tensor.fill_(float("nan") if tensor.is_floating_point() else tensor.dtype == torch.bool or 0x55)
+        for tensor in self.own(outputs):  # a returned input holds the new draw by now
+            with torch.no_grad():
+                tensor.fill_(float("nan") if tensor.is_floating_point() else tensor.dtype == torch.bool or 0x55)
+
+    def own(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """Those that do not lie in the memory of arguments."""
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - a mode that a candidate left on would take it for its own
+            lent = {value.untyped_storage().data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
+            return [tensor for tensor in outputs if tensor.untyped_storage().data_ptr() not in lent]
+
+
+class Returned:
+    """The memory that calls returned and that somebody still holds, which is not the evaluator once it lets go."""
+
+    def __init__(self) -> None:
+        self._held: list[StorageWeakRef] = []
+
+    def again(self, outputs: Sequence[torch.Tensor], given: AttachedSet) -> bool:
+        """Whether any of these outputs of a call on `given` lies in memory that an earlier call returned."""
+        own = given.own(outputs)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - as in own()
+            new = [StorageWeakRef(tensor.untyped_storage()) for tensor in own]
+        self._held = [known for known in self._held if not known.expired()]
+        known = {held.cdata for held in self._held}
+        self._held += [item for item in new if item.cdata not in known]
+        return any(item.cdata in known for item in new)
 
 
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:

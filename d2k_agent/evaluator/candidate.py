@@ -6,6 +6,7 @@ bytes that the supervisor compares, and the supervisor's clock and checks stand 
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import inspect
 import json
@@ -23,12 +24,12 @@ import torch
 
 from d2k_agent.contract.frames import HEADER, write_frame
 from d2k_agent.evaluator import layout
-from d2k_agent.evaluator.attached import AttachedSet, outputs_of
+from d2k_agent.evaluator.attached import AttachedSet, Returned, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
 from d2k_agent.evaluator.foreign import watch_acts
 from d2k_agent.evaluator.metering import CallMeter
 from d2k_agent.evaluator.ranks.inside import RankedCalls, open_comm
-from d2k_agent.evaluator.solution import run_of
+from d2k_agent.evaluator.solution import CRASH_FILE, run_of
 from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
 
@@ -104,7 +105,13 @@ def serve_calls(channel: socket.socket, order: dict[str, Any]) -> None:
     except OSError as problem:
         write_frame(channel.fileno(), b"X", f"no isolation for a candidate: {problem}".encode())
         return
-    write_frame(channel.fileno(), b"R", "+".join(measures).encode())
+    with open(CRASH_FILE, "wb") as crash:
+        faulthandler.enable(crash.fileno(), all_threads=False)
+        write_frame(channel.fileno(), b"R", "+".join(measures).encode())
+        _answer_all(channel, order)
+
+
+def _answer_all(channel: socket.socket, order: dict[str, Any]) -> None:
     caller = _Caller(channel, inside(order.get("device", "cpu"), int(order.get("gpu", 0))))
     while True:
         request, descriptors = receive(channel)
@@ -125,6 +132,7 @@ class _Caller:
         self.module: types.ModuleType | None = None
         self.sets: list[AttachedSet] = []
         self.last: tuple[torch.Tensor, ...] = ()
+        self.returned = Returned()
         self.timed: TimedCalls | None = None
         self.acts: list[str] = []
         self.meter: CallMeter | None = None
@@ -191,7 +199,8 @@ class _Caller:
             headers = given.answer(self.last)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
-        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign)
+        again = self.returned.again(self.last, given)
+        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign, again)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 
     def _observe(self, given: AttachedSet) -> None:

@@ -14,7 +14,7 @@ import torch
 ALIGNMENT = 256
 MAX_DIMENSIONS = 8
 _TENSOR = struct.Struct(f"<BB{MAX_DIMENSIONS}q")
-_ANSWER = struct.Struct("<qqqI64s")
+_ANSWER = struct.Struct("<qqqI?64s")
 
 # The codes are the wire format: append, never reorder.
 DTYPES = (
@@ -56,7 +56,8 @@ class TensorHeader:
 class AnswerHeader:
     """What a candidate claims about one call: outputs, peak bytes of new tensors, bytes copied, nanoseconds it took.
 
-    `foreign` names the first PyTorch operator that was not glue; empty when there was none.
+    `foreign` names the first PyTorch operator that was not glue; empty when there was none. `again`: outputs lie in
+    memory that an earlier call returned.
     """
 
     outputs: tuple[TensorHeader, ...]
@@ -64,6 +65,7 @@ class AnswerHeader:
     copied_bytes: int
     wall_ns: int
     foreign: str = ""
+    again: bool = False
 
 
 def header_of(tensor: torch.Tensor) -> TensorHeader:
@@ -96,7 +98,12 @@ def pack_answer(answer: AnswerHeader) -> bytes:
     """An answer's header as bytes."""
     parts = [
         _ANSWER.pack(
-            answer.peak_bytes, answer.copied_bytes, answer.wall_ns, len(answer.outputs), answer.foreign.encode()[:64]
+            answer.peak_bytes,
+            answer.copied_bytes,
+            answer.wall_ns,
+            len(answer.outputs),
+            answer.again,
+            answer.foreign.encode()[:64],
         )
     ]
     for header in answer.outputs:
@@ -108,7 +115,7 @@ def pack_answer(answer: AnswerHeader) -> bytes:
 def unpack_answer(data: bytes) -> AnswerHeader:
     """An answer's header from a candidate's bytes. Raises ValueError when they do not have the layout."""
     try:
-        peak, copied, wall, count, foreign = _ANSWER.unpack_from(data)
+        peak, copied, wall, count, again, foreign = _ANSWER.unpack_from(data)
         if count > 64 or len(data) != _ANSWER.size + count * _TENSOR.size:
             raise ValueError("an answer of the wrong length")
         outputs = []
@@ -119,7 +126,7 @@ def unpack_answer(data: bytes) -> AnswerHeader:
             outputs.append(TensorHeader(DTYPES[code], tuple(shape[:rank])))
     except struct.error as problem:
         raise ValueError(str(problem)) from None
-    return AnswerHeader(tuple(outputs), peak, copied, wall, foreign.rstrip(b"\0").decode("ascii", "replace"))
+    return AnswerHeader(tuple(outputs), peak, copied, wall, foreign.rstrip(b"\0").decode("ascii", "replace"), again)
 
 
 def describe_arguments(arguments: list[Any]) -> list[dict[str, Any]]:

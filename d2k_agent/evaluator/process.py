@@ -6,6 +6,7 @@ import builtins
 import json
 import math
 import os
+import re
 import select
 import shutil
 import socket
@@ -18,12 +19,14 @@ from d2k_agent.contract import Limits, VerdictStatus
 from d2k_agent.contract.frames import HEADER, FrameError, FrameTimeout, read_frame
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
-from d2k_agent.evaluator.solution import NO_RUN
+from d2k_agent.evaluator.solution import CRASH_FILE, NO_RUN
 from d2k_agent.evaluator.zygote import Zygote, gone
 from d2k_agent.isolation import end_descendants, libraries_of
 
 MAX_ANSWER_BYTES = 1 << 20
 _MAX_FOREIGN_CHARS = 64
+_CRASH_LINE = re.compile(r'solution\.py", line (\d{1,5})\b')
+_MOST_CRASH_CHARS, _MOST_LINES = 1 << 16, 100_000
 
 
 class IsolationRefused(Exception):
@@ -116,6 +119,15 @@ class CandidateProcess:
         except (BrokenPipeError, ConnectionResetError):
             return
 
+    def _line_of_crash(self) -> int | None:
+        """Where Python was when a signal came, by what the process itself wrote: a help for its author, no evidence."""
+        try:
+            with open(os.path.join(self.scratch, CRASH_FILE), encoding="ascii", errors="replace") as file:
+                found = _CRASH_LINE.search(file.read(_MOST_CRASH_CHARS))
+        except OSError:
+            return None
+        return int(found[1]) if found else None
+
     def has_answered(self) -> bool:
         """True once there is something to read: an answer, or the end of the process."""
         return bool(select.select([self.channel], [], [], 0)[0])
@@ -136,7 +148,7 @@ class CandidateProcess:
         except FrameError as problem:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol: {problem}") from None
         if frame is None:
-            raise gone(self.pid)
+            raise gone(self.pid, self._line_of_crash())
         kind, payload = frame
         if kind == b"X":
             raise IsolationRefused(payload.decode("utf-8", "replace"))
@@ -163,7 +175,7 @@ def raised(payload: bytes, doing: str) -> CandidateFault:
         foreign = str(told.get("foreign", ""))[:_MAX_FOREIGN_CHARS]
     except (ValueError, KeyError, TypeError, AttributeError):
         return CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
-    where = f" (solution.py line {line})" if isinstance(line, int) else ""
+    where = f" (solution.py line {line})" if isinstance(line, int) and 0 < line < _MOST_LINES else ""
     brief = f"{doing} raised {next((kind for kind in kinds if kind in _KNOWN), 'an exception')}{where}"
     if kinds[:1] == ["TypeError"] and text.startswith(_NO_TENSOR):
         return Raised(VerdictStatus.INCORRECT, text, _NO_TENSOR, foreign)

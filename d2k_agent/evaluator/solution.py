@@ -1,4 +1,4 @@
-"""The one thing that every solution.py must define, and what is said of one that does not."""
+"""The one thing that every solution.py must define, what is said of one that does not, and where a crash is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 NO_RUN = "solution.py must define run(...)"
+CRASH_FILE = "crash"
+"""In a candidate's folder: where it was when a signal ended it, as Python's faulthandler writes it."""
 
 
 class NoRun(AttributeError):

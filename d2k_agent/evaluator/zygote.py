@@ -27,6 +27,7 @@ Body = Callable[[socket.socket, dict[str, Any]], None]
 
 _PID = struct.Struct("<q")
 """A candidate's process number; minus an errno where it could not be forked."""
+_ADVICE = ": it read or wrote where nothing is; look for a load or store without a mask, or a wrong offset"
 
 
 class ZygoteEnded(ConnectionError):
@@ -148,8 +149,11 @@ def _close_all_but(*kept: int) -> None:
                 continue
 
 
-def gone(pid: int, wait_s: float = 5.0) -> CandidateFault:
-    """The fault of a candidate whose channel closed without an answer, told from its exit status."""
+def gone(pid: int, line: int | None, wait_s: float = 5.0) -> CandidateFault:
+    """The fault of a candidate whose channel closed without an answer, told from its exit status.
+
+    `line` of solution.py is where it was when a signal ended it, None where nobody knows.
+    """
     until = time.monotonic() + wait_s
     while True:
         try:
@@ -167,7 +171,9 @@ def gone(pid: int, wait_s: float = 5.0) -> CandidateFault:
             return CandidateFault(
                 VerdictStatus.OUT_OF_MEMORY, "the candidate's process was killed by the system, most likely for memory"
             )
-        return CandidateFault(VerdictStatus.RUNTIME_ERROR, f"the candidate's process died of {name}")
+        where = "" if line is None else f" (solution.py line {line})"
+        advice = _ADVICE if name in ("SIGSEGV", "SIGBUS") else ""
+        return CandidateFault(VerdictStatus.RUNTIME_ERROR, f"the candidate's process died of {name}{where}{advice}")
     return CandidateFault(
         VerdictStatus.ENDED_EARLY,
         f"the candidate's process ended with exit status {os.WEXITSTATUS(status)} before run() answered",

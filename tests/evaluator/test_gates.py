@@ -280,7 +280,7 @@ def test_the_layout_round_trips_every_dtype() -> None:
     layout = importlib.import_module("d2k_agent.evaluator.layout")
     tensors = [torch.ones(3, 5).to(dtype) for dtype in layout.DTYPES]
     headers = tuple(layout.header_of(tensor) for tensor in tensors)
-    answer = layout.AnswerHeader(headers, 17, 5, 23)
+    answer = layout.AnswerHeader(headers, 17, 5, 23, "aten::mm", again=True)
     assert layout.unpack_answer(layout.pack_answer(answer)) == answer
     places, size = layout.offsets(list(headers))
     block = torch.zeros(size, dtype=torch.uint8)

@@ -115,6 +115,21 @@ WRONG = {
         ),
         "repeat",
     ),
+    "one buffer for every call": (
+        (
+            "kept = {}\n\n\ndef run(x, factor):\n    y = kept.setdefault(x.shape, torch.empty_like(x))\n"
+            "    y.copy_(scaled(x, factor))\n    return y.view(-1)\n"
+        ),
+        "aliasing",
+    ),
+    "two buffers in turn": (
+        (
+            "kept = []\n\n\ndef run(x, factor):\n    y = scaled(x, factor)\n"
+            "    if len(kept) < 2:\n        kept.append(y)\n        return y\n    kept.reverse()\n"
+            "    kept[0].copy_(y)\n    return kept[0]\n"
+        ),
+        "aliasing",
+    ),
     "writes its input": (
         "def run(x, factor):\n    y = scaled(x, factor)\n    x.zero_()\n    return y\n",
         "mutation",
@@ -204,6 +219,15 @@ ENDS = {
         "import ctypes, os\n\n\n" + INTERPRETED + "        ctypes.string_at(0)\n    return scaled(x, factor)\n",
         VerdictStatus.RUNTIME_ERROR,
         "SIGSEGV",
+    ),
+    "reads far outside": (
+        (
+            "@triton.jit\ndef _far(x, y):\n    o = tl.arange(0, 128)\n"
+            "    tl.store(y + o, tl.load(x + o + (1 << 40)))\n\n\n"
+            "def run(x, factor):\n    y = torch.empty_like(x)\n    _far[(1,)](x, y)\n    return y\n"
+        ),
+        VerdictStatus.RUNTIME_ERROR,
+        "died of SIGSEGV (solution.py line 22): it read or wrote where nothing is",
     ),
     "asks for the moon": (
         "def run(x, factor):\n    return [bytearray(1 << 40)]\n",

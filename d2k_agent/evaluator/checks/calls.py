@@ -18,6 +18,10 @@ _OUT_OF_ORDER = (
     "the outputs are right only where the GPU is idle before run() and waited for after it: run() begins work on a "
     "stream of its own that the caller's does not wait for; launch on the stream that is current when run() is called"
 )
+_SAME_MEMORY = (
+    "run() returned memory that an earlier call returned: whoever keeps the result of one call finds that of another "
+    "in it; return new tensors"
+)
 
 
 class Calls:
@@ -98,6 +102,8 @@ class Calls:
         outputs = self._outputs(answer, lent, expected)
         if self._in_order and not all(check.passed for check in outputs) and self._order_decides(lent, expected, index):
             return [*checks, Check("*", "stream_order", None, None, False, _OUT_OF_ORDER)]
+        if answer.again and not self._trusted and all(check.passed for check in outputs):
+            outputs.append(Check("*", "aliasing", None, None, False, _SAME_MEMORY))
         return [*checks, *self.unchanged(lent), *outputs]
 
     def _order_decides(self, lent: Lent, expected: Expected, index: int) -> bool:

@@ -49,6 +49,7 @@ def _together(answers: Sequence[layout.AnswerHeader]) -> layout.AnswerHeader:
         max(answer.copied_bytes for answer in answers),
         max(answer.wall_ns for answer in answers),
         next((answer.foreign for answer in answers if answer.foreign), ""),
+        any(answer.again for answer in answers),
     )
 
 
