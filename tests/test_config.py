@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.app.modelling import worded_as_recorded
+from d2k_agent.app.choosing_model import worded_as_recorded
 from d2k_agent.config import PROTOCOLS, TARGETS, ModelOptions, RunConfig, Settings, read_settings
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.errors import UsageError

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file, quirks_for, refuse_early, refuse_other_server
+from d2k_agent.app.choosing_model import REPLAY, SCRIPTED, price_file, quirks_for, refuse_early, refuse_other_server
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import UsageError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from d2k_agent.app.choosing_model import REPLAY, SCRIPTED, price_file
 from d2k_agent.app.inventory import find_run
-from d2k_agent.app.modelling import REPLAY, SCRIPTED, price_file
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.errors import MachineError, UsageError

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from d2k_agent.app.choosing_model import REPLAY, recording
 from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.host_tools import host_tools
 from d2k_agent.app.incumbent import Incumbent
 from d2k_agent.app.launching import gpus_of_tools
 from d2k_agent.app.modelled import MODELLING_S
-from d2k_agent.app.modelling import REPLAY, recording
 from d2k_agent.app.recorded import resume_command
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.app.tool_sets import offered_tools

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from d2k_agent.app.modelling import REPLAY, SCRIPTED
+from d2k_agent.app.choosing_model import REPLAY, SCRIPTED
 from d2k_agent.contract import source_sha256
 from d2k_agent.errors import UsageError
 from d2k_agent.reports.paths import command

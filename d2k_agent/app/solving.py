@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent import __version__
 from d2k_agent.app.ceilings import KnownCeilings
-from d2k_agent.app.driving import Assembly, Finished, Watcher
-from d2k_agent.app.inventory import find_run
-from d2k_agent.app.launching import require_gpu, surely_on_a_cpu, wants_gpu
-from d2k_agent.app.modelling import (
+from d2k_agent.app.choosing_model import (
     REPLAY,
     ChosenModel,
     choose_model,
@@ -36,6 +33,9 @@ from d2k_agent.app.modelling import (
     refuse_unused,
     worded_as_recorded,
 )
+from d2k_agent.app.driving import Assembly, Finished, Watcher
+from d2k_agent.app.inventory import find_run
+from d2k_agent.app.launching import require_gpu, surely_on_a_cpu, wants_gpu
 from d2k_agent.app.recorded import (
     baseline_sha256,
     require_same_options,

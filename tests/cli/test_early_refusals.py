@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.app.modelling import refuse_early
+from d2k_agent.app.choosing_model import refuse_early
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.catalog import find_task
 from d2k_agent.config import ModelOptions, RunConfig, Settings

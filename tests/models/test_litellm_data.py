@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from d2k_agent.app.choosing_model import kept_model, open_model, refuse_early
 from d2k_agent.app.costing import costs_of_runs
-from d2k_agent.app.modelling import kept_model, open_model, refuse_early
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import RunConfig, Settings
 from d2k_agent.errors import UsageError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.app.modelling import price_file
+from d2k_agent.app.choosing_model import price_file
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import ModelOptions, Settings
 from d2k_agent.errors import UsageError

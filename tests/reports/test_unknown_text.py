@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from d2k_agent.app.modelling import note_on_price
+from d2k_agent.app.choosing_model import note_on_price
 from d2k_agent.config import RunConfig
 from d2k_agent.models import PriceRow, Rates, Usage
 from d2k_agent.records import RunFinished, RunRecord, StopReason, Trace
