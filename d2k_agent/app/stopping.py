@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from d2k_agent.study import BestFloors, FloorsFor, Policy
 
 
+AS_RECORDED = "as the run recorded them when it began"
+AS_KNOWN_TODAY = "as they are known here today"
+
+
 @dataclass(frozen=True)
 class EarlyEnd:
     """What may end a run early, read once. A policy that compares with no floor has no `counts` and no `ceilings`."""
@@ -29,7 +33,7 @@ class EarlyEnd:
         from d2k_agent.study import stop_rule
 
         known = {item.device_name: item for item in self.ceilings}
-        return stop_rule(self.policy, floors_for(self.task, self.counts, known.get))
+        return stop_rule(self.policy, floors_for(self.task, self.counts, known.get, AS_RECORDED))
 
     def note(self, *, priced: bool, on_a_cpu: bool) -> str:
         """What to know of the policy before the run begins, see never_stops()."""
@@ -57,11 +61,11 @@ def early_end(config: RunConfig, task: Task, ceilings: Callable[[], tuple[Ceilin
 
 
 def floors_for(
-    task: Task | None, counts: Mapping[str, Counts], ceilings_of: Callable[[str], Ceilings | None]
+    task: Task | None, counts: Mapping[str, Counts], ceilings_of: Callable[[str], Ceilings | None], since: str
 ) -> FloorsFor:
     """The floors of the task's best known algorithm, as `tasks show` has them: for an operator, never for a model.
 
-    `ceilings_of` gives what is known of the GPU of a name.
+    `ceilings_of` gives what is known of the GPU of a name, and `since` says from when that is.
     """
     from d2k_agent.catalog import cache_bytes
     from d2k_agent.reports.headroom import floors_of
@@ -80,7 +84,9 @@ def floors_for(
         }
         best = {label: floor for label, floor in found.items() if floor is not None}
         bases = " and ".join(sorted({floor.basis for floor in best.values()}))
-        source = f"the best known algorithm of {task.slug}, by its counts and the ceilings ({bases}) of {device}"
+        source = (
+            f"the best known algorithm of {task.slug}, by its counts and the ceilings ({bases}) of {device}, {since}"
+        )
         return BestFloors({label: floor.ms for label, floor in best.items()}, source) if best else None
 
     return floors

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.reporting import read_runs, trace_of
-from d2k_agent.app.stopping import floors_for
+from d2k_agent.app.stopping import AS_KNOWN_TODAY, AS_RECORDED, floors_for
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.contract.wording import counted
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replays:
-    """Each policy over each run that could be replayed, `floors` where those are from that were compared with, and a
-    sentence by name for every other run."""
+    """Each policy over each run that could be replayed, `floors` where those are from that were compared with and in
+    which runs, and a sentence by name for every other run."""
 
     replays: tuple[PolicyReplay, ...]
     floors: tuple[str, ...]
@@ -43,31 +43,41 @@ def replay_stops(
 ) -> Replays:
     """Every policy (none named: a small grid of each kind) over every run named, as read_runs() finds them.
 
+    Floors rest on the ceilings that a run recorded when it began, else on what is known here today.
     Raises UsageError for the text of a policy that is none.
     """
-    from d2k_agent.catalog import counts_of
     from d2k_agent.study import DEFAULT_POLICIES, parse_policy
 
     parsed = list({policy.text: policy for policy in map(parse_policy, policies or DEFAULT_POLICIES)}.values())
-    sources: dict[str, None] = {}
+    sources: dict[str, dict[str, None]] = {}
 
     def read(run: RunFolder, label: str, count: int) -> list[PolicyReplay]:
         trace = trace_of(run)
         _require_an_end(run, trace, label)
-        task = _shipped(trace.run)
-        known = floors_for(task, {} if task is None else counts_of(task), KnownCeilings(around).best)
+        known = _known_floors(around, trace.run)
 
         def noted(submission: Submission) -> BestFloors | None:
             floors = known(submission)
             if floors is not None:
-                sources[floors.source] = None
+                sources.setdefault(floors.source, {})[label] = None
             return floors
 
         return _replayed(trace, label, str(run.path), parsed, noted)
 
     found, problems = read_runs(around, names, command_line, progress, read)
     replays = tuple(replay for of_policy in zip(*found, strict=True) for replay in of_policy)
-    return Replays(replays, tuple(sources), problems)
+    return Replays(replays, tuple(f"{source} ({', '.join(runs)})" for source, runs in sources.items()), problems)
+
+
+def _known_floors(around: Surroundings, record: RunRecord) -> FloorsFor:
+    from d2k_agent.catalog import counts_of
+
+    task = _shipped(record)
+    counts = {} if task is None else counts_of(task)
+    if record.ceilings:
+        recorded = {item.device_name: item for item in record.ceilings}
+        return floors_for(task, counts, recorded.get, AS_RECORDED)
+    return floors_for(task, counts, KnownCeilings(around).best, AS_KNOWN_TODAY)
 
 
 def _replayed(

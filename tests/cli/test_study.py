@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 
 from d2k_agent.catalog import samples_dir
 from d2k_agent.cli.entry import main
+from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
+from d2k_agent.contract.wire import to_data
 from d2k_agent.records import PolicyStopped, RunFolder, StopReason, Trace
 from d2k_agent.reports.progress import ProgressLines
 from d2k_agent.reports.run_header import run_rows
@@ -20,6 +23,9 @@ from tests.cli.shell import Answer, assert_refused, d2k
 from tests.reports.curved import a_curved_run, a_turn, ending, on_a_cpu, record, turns_of
 
 SAMPLE = str(samples_dir() / "muon")
+ONE = Ceiling(1.0, Provenance("measured", "a test"))
+SLOW = Ceilings("NVIDIA H200", copy_gb_s=ONE, fp16_tflops=ONE, bf16_tflops=ONE, fp8_tflops=ONE)
+"""A GPU on which every latency of the sample is below the floor."""
 PLATEAU = ("--policy", "plateau:turns=2,percent=1")
 Study = Callable[..., Answer]
 
@@ -50,10 +56,29 @@ def test_the_sample_run_is_replayed_without_a_key_or_a_gpu(study: Study, tmp_pat
     assert "headroom:factor=1.5 muon 12 of 12 unknown unknown 0.0 % 100.0 %".split() in cells(answer)
     assert "stops after turn 9 (muon): the last 3 turns made the score better by 0 %." in answer.out
     assert "15 of 15 replies came without a complete count of tokens" in answer.out
-    assert "Floors: the best known algorithm of muon, by its counts and the ceilings (measured) of NVIDIA H200." in (
-        answer.out
+    assert (
+        "Floors: the best known algorithm of muon, by its counts and the ceilings (measured) of NVIDIA H200, "
+        in answer.out
     )
+    assert "as they are known here today (muon)." in answer.out
     assert not list(tmp_path.iterdir()), "nothing is written"
+
+
+def test_floors_rest_on_the_ceilings_that_a_run_recorded_and_else_on_todays(study: Study, tmp_path: Path) -> None:
+    """One copy of the sample recorded a slow GPU; a damaged file of today is nothing to it."""
+    for name, ceilings in (("then", [to_data(SLOW)]), ("now", [])):
+        run = shutil.copytree(SAMPLE, tmp_path / "traces" / "runs" / name) / "run.json"
+        run.write_text(json.dumps({**json.loads(run.read_text()), "ceilings": ceilings}))
+    headroom = ("--policy", "headroom:factor=1.1")
+    answer = study("then", "now", *headroom)
+    assert "then 6 of 12 unknown unknown 45.4 % 40.4 %".split() in [row[-10:] for row in cells(answer)]
+    then, now = json.loads(study("then", "now", *headroom, "--json").out)["floors"]
+    assert then.endswith("the ceilings (measured) of NVIDIA H200, as the run recorded them when it began (then)")
+    assert now.endswith("as they are known here today (now)")
+    today = tmp_path / ".cache" / "d2k-agent" / "ceilings" / "nvidia-h200.json"
+    today.parent.mkdir(parents=True)
+    today.write_text("{")
+    assert study("then", *headroom).status == 0
 
 
 def test_without_a_policy_a_few_of_each_kind_are_replayed(study: Study) -> None:
