@@ -86,7 +86,7 @@ def _why_no_score(measurement: Measurement, baseline: Measurement | None, floor:
     if floor is None:
         return "nothing that is known bounds the reference here"
     if floor.bound == "launch":
-        return "the reference is bound by one launch, of which no design can do without"
+        return "the reference is bound by one launch, which no design can do without"
     if baseline.mean_ms <= floor.ms:
         return "the baseline is not above the reference's floor: it does less than the reference"
     if measurement.mean_ms < floor.ms:

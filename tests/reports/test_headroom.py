@@ -43,7 +43,12 @@ def test_latencies_stand_over_the_best_known_floor_and_the_score_over_the_refere
         (timed(9.9), timed(18), GPU, "the kernel is below the reference's floor"),
         (timed(12), timed(18), Ceilings("a GPU"), "nothing that is known bounds the reference"),
         (timed(12), timed(18), Ceilings("a GPU", launch_us=Ceiling(2.0, MEASURED)).over(GPU), ""),
-        (timed(12), timed(18), Ceilings("a GPU", launch_us=Ceiling(11e3, MEASURED)).over(GPU), "bound by one launch"),
+        (
+            timed(12),
+            timed(18),
+            Ceilings("a GPU", launch_us=Ceiling(11e3, MEASURED)).over(GPU),
+            "bound by one launch, which no design can do without",
+        ),
     ],
 )
 def test_where_a_condition_fails_there_is_no_score_and_it_is_said(
