@@ -9,7 +9,6 @@ samples by address.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 
 from d2k_agent.contract.profile import HotLine
 from d2k_agent.evaluator.profiling import metrics
-from d2k_agent.evaluator.profiling.table import kernel_function, number
+from d2k_agent.evaluator.profiling.table import csv_rows, kernel_function, number
 
 MOST_LINES = 5
 MOST_TEXT_CHARS = 100
@@ -83,7 +82,7 @@ class _Table:
 def _tables(text: str) -> Iterator[_Table]:
     path, function, table = "", "", None
     seen: Counter[tuple[str, str]] = Counter()
-    for row in _rows(text):
+    for row in csv_rows(text):
         if row[0] in ("File Path", "Function Name"):
             if table is not None:
                 yield table
@@ -96,17 +95,6 @@ def _tables(text: str) -> Iterator[_Table]:
             table.rows.append(row)
     if table is not None:
         yield table
-
-
-def _rows(text: str) -> Iterator[list[str]]:
-    for line in text.splitlines():
-        if line.startswith('"'):
-            try:
-                row = next(csv.reader([line], strict=True))
-            except csv.Error:
-                continue
-            if len(row) > 1:
-                yield row
 
 
 def _take(kernel: _Kernel, table: _Table, row: list[str], *, ours: bool) -> None:

@@ -2,6 +2,9 @@
 
 Reads the raw page (a row a launch, units in the second row) and the details page (a row a value). Its output mixes
 messages with the table, separates thousands by commas and, on the details page, scales units row by row.
+
+NVIDIA's package `ncu-report` is not used, also where it is installed: it reads report files only, refuses those of a
+newer profiler, and tells no counter that the raw page does not; the evaluator takes the standard library and torch.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 _PREFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::")
 _SECONDS, _BYTES = re.compile(r"([num]?)s(?:econd)?"), re.compile(r"([KMGT]?)byte(/.+)?")
 
 
@@ -40,7 +44,7 @@ def read_launches(text: str) -> list[Launch]:
     launches: dict[tuple[str, str], Launch] = {}
     header: list[str] = []
     units: dict[str, str] = {}
-    for row in _rows(text):
+    for row in csv_rows(text):
         if row[0] == "ID":
             header, units = row, {}
         elif header and row[0] == "":
@@ -69,7 +73,8 @@ def number(text: str, unit: str = "") -> float | None:
     return value
 
 
-def _rows(text: str) -> Iterator[list[str]]:
+def csv_rows(text: str) -> Iterator[list[str]]:
+    """The rows of two cells and more among the lines of an output; those that are none are left out."""
     for line in text.splitlines():
         if line.startswith('"'):
             try:
@@ -101,8 +106,10 @@ def _launch(cells: dict[str, str]) -> Launch:
 
 
 def _function(name: str) -> str:
-    """A kernel's name without the types of its parameters. Those of its template may hold brackets of their own."""
-    depth = 0
+    """A kernel's name without the types of its parameters. Those of its template may hold brackets of their own, and a
+    namespace without a name is written in brackets, too: it is left out.
+    """
+    name, depth = _ANONYMOUS.sub("", name), 0
     for place, (before, sign) in enumerate(zip(" " + name, name, strict=False)):
         depth += (sign == "<") - (sign == ">" and before != "-")
         if sign == "(" and depth == 0:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from d2k_agent.evaluator.profiling.table import in_range, number, read_launches
+from d2k_agent.evaluator.profiling.table import in_range, kernel_function, number, read_launches
 from tests.evaluator.profiling.fakes import CASES, RAW, table
 
 
@@ -76,3 +76,17 @@ def test_a_cell_is_a_number_in_its_base_unit_or_unknown(cell: str, unit: str, va
 )
 def test_what_is_no_table_has_no_launches(text: str) -> None:
     assert read_launches(text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("_product", "_product"),
+        ("void at::fill_kernel<int>(int)", "at::fill_kernel"),
+        ("void at::native::(anonymous namespace)::Cat<float, (int)4>(float *, int)", "at::native::Cat"),
+        ("void at::native::<unnamed>::Cat<float>(float *)", "at::native::Cat"),
+        ("void (anonymous namespace)::softmax<float>(float *)", "softmax"),
+    ],
+)
+def test_a_name_is_told_without_types_and_nameless_namespaces(name: str, function: str) -> None:
+    assert kernel_function(name) == function
