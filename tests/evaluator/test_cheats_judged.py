@@ -7,21 +7,24 @@ shows the status and the order of checks that a user sees.
 
 from __future__ import annotations
 
-import os
+import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from d2k_agent.contract import EvaluatorJob, JobKind, Limits, Verdict, VerdictStatus
+from d2k_agent.contract import EvaluatorJob, JobKind, Limits, TaskBundle, Verdict, VerdictStatus
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.corpus import CORPUS, LEFT_TO_GPU, REGISTERED, SHAPES, SMOKE, Cheat, found, muon_small, row
+from tests.evaluator.gpus import evaluator_environment
 
 BLAMED = {VerdictStatus.INCORRECT, VerdictStatus.RULE_VIOLATION, VerdictStatus.TIMED_OUT, VerdictStatus.NOISY}
 """Statuses by which a defence that runs would have found a file."""
 ON_A_GPU_TOO = {"A01_stale_memory", "A08d_ctypes_cublas", "A08e_torch_compile", "A11b_gpu_spin"}
 """Their tricks are meant for a GPU, whose defences are others; on a CPU they are judged besides."""
+HANGING = Limits(call_s=3.0, gpu_call_s=20.0, compile_s=30.0)
+"""Of files that never end: on a GPU their first call compiles, so that compile_s bounds it."""
 LET_THROUGH = ("A06_input_mutation", "V123_property_of_an_argument", "H03_workspace_cache_by_shape")
 """No rule finds these: one wrong, one that breaks a rule while it runs, one honest."""
 
@@ -37,9 +40,14 @@ def first_of_each_class() -> list[Cheat]:
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
+
+
+def task_for(cheat: Cheat) -> TaskBundle:
+    """Honest files are called less often, and timed so that they are not noisy."""
+    return muon_small(calls=3, mode="graph") if cheat.shipped.statuses == ("passed",) else muon_small()
 
 
 def judged(launcher: ProcessLauncher, cheat: Cheat, device: str, static_rules: bool) -> Verdict:
@@ -48,13 +56,13 @@ def judged(launcher: ProcessLauncher, cheat: Cheat, device: str, static_rules: b
     return launcher.launch(
         EvaluatorJob(
             JobKind.EVALUATE,
-            muon_small(calls=3) if cheat.shipped.statuses == ("passed",) else muon_small(),
+            task_for(cheat),
             cheat.source,
             secrets.token_hex(32),
             "b200" if device == "cpu" else None,
             device,
             workloads=(SHAPES.get(cheat.name, SMOKE) if device == "cpu" else REGISTERED,),
-            limits=Limits(call_s=3.0, gpu_call_s=20.0) if hangs else Limits(call_s=120.0),
+            limits=HANGING if hangs else Limits(call_s=120.0),
             static_rules=static_rules,
         )
     )
@@ -110,3 +118,10 @@ def test_as_shipped_it_ends_as_expected_on_a_gpu(launcher: ProcessLauncher, chea
 
 def test_files_that_are_named_here_are_there() -> None:
     assert {cheat.name for cheat in CORPUS} >= {*LEFT_TO_GPU, *ON_A_GPU_TOO, *LET_THROUGH}
+
+
+def test_on_a_gpu_honest_files_are_timed_in_graphs_and_hanging_ones_end_soon() -> None:
+    honest = [cheat for cheat in CORPUS if cheat.shipped.statuses == ("passed",)]
+    assert honest
+    assert {json.loads(task_for(cheat).hidden["workloads.json"])["timing"]["mode"] for cheat in honest} == {"graph"}
+    assert max(HANGING.call_s, HANGING.gpu_call_s, HANGING.compile_s) <= 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +10,7 @@ import pytest
 from d2k_agent.contract import JobKind, Limits, Verdict, VerdictStatus
 from d2k_agent.evaluator.evidence import GLUE
 from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.gpus import evaluator_environment
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
 
 pytestmark = pytest.mark.gpu
@@ -24,7 +24,7 @@ SHORT = task(n=1 << 20, mode="graph")
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
 
@@ -331,7 +331,7 @@ def latency(launcher: ProcessLauncher) -> float:
 
 def test_two_users_of_one_gpu_measure_what_one_does(launcher: ProcessLauncher) -> None:
     alone = latency(launcher)
-    other = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    other = ProcessLauncher(evaluator_environment())
     try:
         with ThreadPoolExecutor(2) as pool:
             together = list(pool.map(latency, (launcher, other)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +18,7 @@ from d2k_agent.contract import (
     VerdictStatus,
 )
 from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.gpus import evaluator_environment
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
 
 pytestmark = pytest.mark.gpu
@@ -32,7 +32,7 @@ LARGE, TINY = task(n=1 << 26), task(n=1 << 10)
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
 

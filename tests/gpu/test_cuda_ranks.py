@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from d2k_agent.catalog import find_task, guidance_dir  # noqa: E402 - torch may be missing
 from d2k_agent.contract import EvaluatorJob, JobKind, Limits, TaskBundle, Verdict, VerdictStatus  # noqa: E402
 from d2k_agent.launchers import ProcessLauncher  # noqa: E402
+from tests.evaluator.gpus import evaluator_environment  # noqa: E402
 from tests.evaluator.ranks import shifting  # noqa: E402
 
 pytestmark = pytest.mark.gpu
@@ -25,7 +26,7 @@ SMALL = ("smoke_n64", "hidden.zeros")
 
 @pytest.fixture(scope="module")
 def one_gpu() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": "0"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
 
@@ -34,7 +35,7 @@ def one_gpu() -> Iterator[ProcessLauncher]:
 def two_gpus() -> Iterator[ProcessLauncher]:
     if torch.cuda.device_count() < 2:
         pytest.skip("one GPU is here; two of one host are needed")
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp", "CUDA_VISIBLE_DEVICES": "0,1"})
+    launcher = ProcessLauncher(evaluator_environment(2))
     yield launcher
     launcher.close()
 

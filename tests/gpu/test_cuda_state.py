@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from d2k_agent.contract import Limits, Verdict, VerdictStatus
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator import counting
+from tests.evaluator.gpus import evaluator_environment
 from tests.evaluator.scaling import job
 
 pytestmark = pytest.mark.gpu
@@ -32,7 +32,7 @@ def run(x, load, latest):
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from d2k_agent.catalog import find_task, guidance_dir
 from d2k_agent.contract import Limits, TaskBundle, Verdict, VerdictStatus
 from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.gpus import evaluator_environment
 from tests.evaluator.scaling import job
 
 pytestmark = pytest.mark.gpu
@@ -27,7 +27,7 @@ LIMITS = Limits(gpu_call_s=20.0, compile_s=120.0)
 
 @pytest.fixture(scope="module")
 def launcher() -> Iterator[ProcessLauncher]:
-    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    launcher = ProcessLauncher(evaluator_environment())
     yield launcher
     launcher.close()
 
