@@ -173,7 +173,7 @@ def _small_tiles(reading: Reading, target: Target) -> Problem | None:
     threads = reading.kernel.num_warps * WARP_SIZE
     largest = max((elements * size for elements, size in reading.loads.tiles), default=0)
     widest = max(reading.loads.by_bytes, default=0)
-    many = max(_blocks(reading.kernel).values(), default=0) > target.multiprocessors * BLOCKS
+    many = max(map(min, _blocks(reading.kernel).values()), default=0) > target.multiprocessors * BLOCKS
     if not (many and 0 < largest < WIDE_BYTES * threads and widest <= NARROW_BYTES):
         return None
     return 1 / widest, (
@@ -183,10 +183,13 @@ def _small_tiles(reading: Reading, target: Target) -> Problem | None:
 
 
 def _idle(reading: Reading, target: Target) -> Problem | None:
-    fewest = min(_blocks(reading.kernel).items(), key=lambda item: item[1], default=None)
-    if fewest is None or fewest[1] >= target.multiprocessors:
+    launches = _blocks(reading.kernel)
+    # A helper of one block everywhere is mostly short, and without a time nobody can tell.
+    if {blocks for found in launches.values() for blocks in found} <= {1}:
         return None
-    label, blocks = fewest
+    label, blocks = min(((label, min(found)) for label, found in launches.items()), key=lambda item: item[1])
+    if blocks >= target.multiprocessors:
+        return None
     return target.multiprocessors - blocks, (
         f"launches {counted(blocks, 'block')} at {label}: {target.multiprocessors - blocks} of the "
         f"{target.multiprocessors} multiprocessors of {target.name} stay idle. Use smaller tiles, or split a long side "
@@ -194,12 +197,12 @@ def _idle(reading: Reading, target: Target) -> Problem | None:
     )
 
 
-def _blocks(kernel: KernelReport) -> dict[str, int]:
-    """The blocks of the smallest launch at each workload; launches of nothing left out."""
+def _blocks(kernel: KernelReport) -> dict[str, list[int]]:
+    """The blocks of each launch by workload; launches of nothing left out."""
     blocks = {
         label: [math.prod(grid) * (kernel.num_ctas or 1) for grid in grids] for label, grids in kernel.grids.items()
     }
-    return {label: min(filter(None, found)) for label, found in blocks.items() if any(found)}
+    return {label: sizes for label, found in blocks.items() if (sizes := [size for size in found if size])}
 
 
 Check = Callable[[Reading, Target], Problem | None]

@@ -64,6 +64,21 @@ def test_spills_come_before_idle_multiprocessors() -> None:
     assert "launches 12 blocks at w: 120 of the 132 multiprocessors of h200 stay idle" in told[1]
 
 
+@pytest.mark.parametrize(
+    ("grids", "warned"),
+    [
+        ({"w": ((1, 1, 1),), "v": ((1, 1, 1), (0, 1, 1))}, False),
+        ({"w": ((1, 1, 1),), "v": ((64, 1, 1),)}, True),
+        ({"w": ((1, 1, 1), (4, 1, 1))}, True),
+    ],
+)
+def test_a_kernel_of_one_block_everywhere_is_a_helper_and_not_warned_about(
+    grids: dict[str, tuple[tuple[int, int, int], ...]], warned: bool
+) -> None:
+    """Without a time nobody can tell whether it matters; one that has more blocks elsewhere can be split."""
+    assert any("stay idle" in line for line in advice(changed(grids=grids))) is warned
+
+
 def test_a_launch_of_nothing_and_an_unknown_spill_are_no_problem() -> None:
     assert advice(changed(grids={"w": ((0, 1, 1),)}, spill_store_bytes=None, spill_load_bytes=None)) == []
 

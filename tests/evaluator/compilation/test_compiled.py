@@ -165,9 +165,9 @@ def test_each_warning_has_the_kernel_the_evidence_and_a_cure_in_one_line(answers
     told = {text.split(" ", 3)[1]: text for text in report.warnings}
     assert "multiplies 32x32 by 32x32 tiles of f32 by FMA, without a tensor core. Set input_precision" in told["_exact"]
     assert "loads from global memory 2 bytes at a time (" in told["_uneven"] and "bounds of masks" in told["_uneven"]
-    assert "launches 1 block at w0: 131 of the 132 multiprocessors of h200 stay idle" in told["_alone"]
+    assert "launches 2 blocks at w0: 130 of the 132 multiprocessors of h200 stay idle" in told["_few"]
     assert "its largest tile has 256 bytes for 128 threads" in told["_tiny"]
-    assert set(told) == {"_exact", "_uneven", "_alone", "_tiny"}, "nothing else has anything to be told"
+    assert set(told) == {"_exact", "_uneven", "_few", "_tiny"}, "nothing else has anything to be told"
     assert not any("\n" in text for text in report.warnings)
 
 

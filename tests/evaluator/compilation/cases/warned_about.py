@@ -25,8 +25,8 @@ def _uneven(X, Y, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _alone(X, Y, BLOCK: tl.constexpr):
-    """One block for everything."""
+def _few(X, Y, BLOCK: tl.constexpr):
+    """Far fewer blocks than multiprocessors."""
     tl.store(Y, tl.sum(tl.load(X + tl.arange(0, BLOCK)).to(tl.float32), 0))
 
 
@@ -51,7 +51,7 @@ def run(x):
     _exact[(n // 32, n // 32)](x, c, n, 32)
     _uneven[(1024,)](x, c, 1024 * 1024 - 1, 1024)
     _uneven[(1024,)](x, c, 1024 * 1024, 1024)
-    _alone[(1,)](x, c, 1024)
+    _few[(2,)](x, c, 1024)
     _tiny[(x.numel() // 128,)](x, c, 128)
     _scaled[(n // 32,)](x, c, c, n, 32, 256)
     return c
