@@ -106,10 +106,13 @@ class Tally:
     integers: float = 0.0
     """Operations on integers that rest on memory. Those on places alone are the compiler's to simplify."""
     exchange_clocks: float = 0.0
-    """Of values between the threads of a warp, by a whole multiprocessor."""
+    """Of values between the threads of a warp, by a whole multiprocessor; `exchanged` are the values."""
+    exchanged: float = 0.0
     atomics: float = 0.0
-    chain_clocks: float = 0.0
-    """From the first instruction to the last where nothing else runs, without products."""
+    issue_clocks: float = 0.0
+    """That the program itself takes to issue its instructions."""
+    waiting_clocks: float = 0.0
+    """In which an instruction waits for its operands, where nothing else runs. Products are left out."""
 
 
 class Meter:
@@ -145,7 +148,7 @@ class Meter:
     def wait(self, ready: float) -> None:
         """Nothing goes on before that clock: a branch, or an instruction whose operand is under way."""
         if self.weight and ready > self._now:
-            self.tally.chain_clocks += self.weight * (ready - self._now)
+            self.tally.waiting_clocks += self.weight * (ready - self._now)
             self._now = ready
 
     def floats(self, elements: int, ready: float, special: bool = False) -> float:
@@ -173,6 +176,7 @@ class Meter:
         pipe = WARP_SUMS if at_once else SHUFFLES
         for _ in range(1 if at_once else (threads - 1).bit_length()):
             self.tally.exchange_clocks += self.weight * lanes * shape.values / pipe.rate
+            self.tally.exchanged += self.weight * lanes * shape.values
             ready = self._through(pipe, lanes * shape.values, ready)
             ready = ready if at_once else operate(lanes * each, ready)
         return ready if shape.results >= self.warps else ready + 2 * SHARED_CLOCKS
@@ -188,10 +192,17 @@ class Meter:
         return max(elements, WARP * self.warps)
 
     def _through(self, pipe: Pipe, lanes: float, ready: float) -> float:
+        begun = self._issue(ready, lanes / (pipe.rate * min(1.0, self.warps / SCHEDULERS)))
+        return begun + pipe.latency
+
+    def _issue(self, ready: float, clocks: float) -> float:
+        """When what takes so many clocks to issue begins."""
         self.wait(ready)
         begun = self._now
-        self.wait(begun + lanes / (pipe.rate * min(1.0, self.warps / SCHEDULERS)))
-        return begun + pipe.latency
+        if self.weight:
+            self.tally.issue_clocks += self.weight * clocks
+            self._now += clocks
+        return begun
 
     def access(
         self, name: str, elements: int, itemsize: int, sectors: int, ready: float, *, store: bool, single: bool
@@ -199,9 +210,7 @@ class Meter:
         """One load or store of a block, whose addresses, mask and values are there at `ready`."""
         if not self.weight:
             return ready
-        self.wait(ready)
-        begun = self._now
-        self.wait(begun + elements * itemsize / ACCESS_BYTES)
+        begun = self._issue(ready, elements * itemsize / ACCESS_BYTES)
         (self.tally.stored if store else self.tally.loaded)[name] += self.weight * elements * itemsize
         self.tally.moved[name] += self.weight * sectors * SECTOR_BYTES
         if single:

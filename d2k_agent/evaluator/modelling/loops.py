@@ -3,7 +3,8 @@
 The interpreter rewrites a kernel's syntax tree before it runs; here `for x in range(...)` becomes
 `for x in _d2k_trips(range(...))`. Trips between two followed ones are made up for where the loop adds an invariant to a
 variable (`pointer += step`, `pointer = tl.advance(pointer, steps)`); what else it carries on is marked as not real
-afterwards. A loop in which a branch or a bound rests on what it carries is followed in full.
+afterwards. A loop in which a branch or a bound rests on what it carries is followed in full; where one rests on the
+number of the trip, more trips are followed.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ class _State:
         self._left_out = False
         """Whether the loop that ended last left trips out."""
 
-    def trips(self, loop: Iterable[Any]) -> Iterator[Any]:
-        """The trips to follow; whatever is counted in one counts as often as the trip stands for others."""
+    def trips(self, loop: Iterable[Any], branched: bool) -> Iterator[Any]:
+        """The trips to follow; whatever is counted in one counts as often as the trip stands for others.
+
+        `branched` as choose_trips() has it.
+        """
         if not isinstance(loop, range):
             self._skipped = 0
             yield from loop
             self._left_out = False
             return
         followed, outside = -1, self._meter.weight
-        chosen = choose_trips(len(loop), self._meter.generator)
+        chosen = choose_trips(len(loop), self._meter.generator, branched)
         for trip, weight in chosen:
             self._skipped = trip - followed - 1
             followed = trip
@@ -103,7 +107,7 @@ class _Transformer(interpreter.ASTTransformer):  # type: ignore[misc]
         self.generic_visit(node)
         if carried.steers:
             return node
-        node.iter = _call(_TRIPS, node.iter)
+        node.iter = _call(_TRIPS, node.iter, ast.Constant(carried.branches))
         node.body = [*ahead, *node.body]
         stale = sorted(carried.names - {name.id for name in _names_of(ahead) if _is_stored(name)})
         return [node, *(ast.Assign([ast.Name(name, ast.Store())], _call(_STALE, _load(name))) for name in stale)]
@@ -124,7 +128,8 @@ class _Carried:
                 seen.add(name.id)
             elif name.id in assigned and name.id not in seen:
                 self.names.add(name.id)
-        self.steers = bool(_closure(_steering(loop), _sources(loop)) & self.names)
+        deciding = _closure(_steering(loop), _sources(loop))
+        self.steers, self.branches = bool(deciding & self.names), bool(deciding & target)
 
 
 def _names(statement: ast.stmt) -> list[ast.Name]:

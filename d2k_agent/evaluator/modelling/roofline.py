@@ -1,11 +1,12 @@
 """From the counts of a launch to modelled milliseconds: a roofline with the rates that a GPU was seen to sustain.
 
-A launch takes what an empty one does, and as long as the slowest of: its products, its other arithmetic, values that
-threads exchange, its traffic between L2 cache and multiprocessors, its traffic of device memory, and the chain of
-operations of one program, each waiting for the one before, as often as a multiprocessor needs another round of resident
-programs. Work that a multiprocessor does is bounded by the one that has most of it: programs are handed out evenly,
-whole ones. They share its rates. As many are resident as its warps allow for; registers and shared memory, which allow
-for fewer, do not enter, nor do spills, bank conflicts and power.
+A launch takes what an empty one does, and as long as the slowest of what programs share (products, other instructions,
+values that threads exchange, traffic between L2 cache and multiprocessors and of device memory) or as one program takes
+to issue its own instructions; on top of it comes what one program waits for its operands. The last two are of every
+round of resident programs. It is the upper bound of a closed queue: others work meanwhile, but not all of them all the
+time. Work that a multiprocessor does is bounded by the one that has most of it: programs are handed out evenly, whole
+ones. As many are resident as its warps allow for; registers and shared memory, which allow for fewer, do not enter, nor
+do spills, bank conflicts and power.
 """
 
 from __future__ import annotations
@@ -31,14 +32,12 @@ MEMORY_LANES = 32
 """Elements a clock of one multiprocessor, where each is accessed by itself."""
 MOST_WARPS, MOST_PROGRAMS = 64, 32
 """That are resident on one multiprocessor."""
-MEMORY_SHARES = 3
-"""A multiprocessor draws at most so many times its share of the bandwidth of device memory."""
 _HOPPER = ceilings_of(device_name("h200"))
 assert _HOPPER is not None and _HOPPER.launch_us is not None
 _LAUNCH = _HOPPER.launch_us
 """Of targets on which launches were not timed."""
 _REPEATS = "each touched byte passes it once a launch, and repeats come from the L2 cache"
-_SHORT = "Kernels of less than 0.2 ms took 1.4 to 3.6 times their model on an H200"
+_SHORT = "Kernels of less than 0.2 ms took 1.4 to 3.0 times their model on an H200"
 _CLOCK_GHZ = {"h100": 1.83, "h200": 1.83, "b200": 1.965}
 
 
@@ -128,13 +127,14 @@ def model_launch(
     for resource in work[0]:
         values = [item[resource] for item in work]
         times[resource] = max(choice.total(values) / count * rounds, *values)
-    alone = [tally.chain_clocks / machine.clocks for tally in tallies]
-    times["latency"] = max(choice.total(alone) / count * -(-rounds // resident), *alone)
+    issuing, waiting = (
+        max(choice.total(clocks) / count * -(-rounds // resident), *clocks) / machine.clocks
+        for clocks in ([tally.issue_clocks for tally in tallies], [tally.waiting_clocks for tally in tallies])
+    )
     compulsory = _compulsory(choice, tallies, nbytes)
-    reach = min(1.0, count * MEMORY_SHARES / machine.multiprocessors)
-    times["memory"] = compulsory / (machine.memory_bytes * reach)
-    busy = max(times.values())
-    times["launch"] = machine.launch_ms
+    times["memory"] = compulsory / machine.memory_bytes
+    ms = machine.launch_ms + max(issuing, *times.values()) + waiting
+    times |= {"latency": issuing + waiting, "launch": machine.launch_ms}
     bound = max(times, key=lambda resource: times[resource])
     singles = choice.total([tally.single_accesses for tally in tallies])
     if singles and kinds:
@@ -144,7 +144,7 @@ def model_launch(
         grid=grid,
         times=1,
         sampled=len(tallies),
-        ms=machine.launch_ms + busy,
+        ms=ms,
         bound=bound,
         product_flops=_summed(choice, [tally.product_flops for tally in tallies]),
         loaded_bytes=sum(_summed(choice, [tally.loaded for tally in tallies]).values()),
@@ -171,7 +171,9 @@ def _program_ms(tally: Tally, machine: Machine) -> dict[str, float]:
         products += 2 * accesses
     return {
         "products": products,
-        "arithmetic": (tally.arithmetic + (FLOATS.rate / SPECIAL.rate - 1) * tally.special + tally.integers)
+        "instructions": (
+            tally.arithmetic + (FLOATS.rate / SPECIAL.rate - 1) * tally.special + tally.integers + tally.exchanged
+        )
         / machine.operations,
         "integers": tally.integers / (INTEGERS.rate * machine.clocks),
         "exchange": tally.exchange_clocks / machine.clocks,

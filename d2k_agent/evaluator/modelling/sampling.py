@@ -21,8 +21,9 @@ UNEVEN = 0.2
 MORE_PROGRAMS = 16
 SHORT_LOOP = 8
 """Loops of up to so many trips are followed in full."""
-INNER_TRIPS = 1
-"""Trips that stand for all but the first and the last."""
+BRANCHED_RUNS, RUN_TRIPS = 3, 8
+"""One trip stands for all but the first and the last. Where what a trip does rests on which one it is, so many runs of
+neighbours do: `if trip % 2 == 0` is true for half of a run, whatever trip it begins with."""
 
 Program = tuple[int, int, int]
 
@@ -90,12 +91,17 @@ def _spread_out(count: int, parts: int, known: set[int], generator: random.Rando
     return found
 
 
-def choose_trips(count: int, generator: random.Random) -> list[tuple[int, float]]:
-    """The trips of a loop to follow, in order, each with how many trips it stands for."""
-    if count <= SHORT_LOOP:
+def choose_trips(count: int, generator: random.Random, branched: bool = False) -> list[tuple[int, float]]:
+    """The trips of a loop to follow, in order, each with how many trips it stands for.
+
+    `branched`: a branch or a bound inside rests on the number of the trip.
+    """
+    runs, length = (BRANCHED_RUNS, RUN_TRIPS) if branched else (1, 1)
+    if count <= max(SHORT_LOOP, runs * length + 2):
         return [(trip, 1.0) for trip in range(count)]
-    weight = (count - 2) / INNER_TRIPS
-    inner = [generator.randrange(first, end) for first, end in _strata(1, count - 1, INNER_TRIPS)]
+    weight = (count - 2) / (runs * length)
+    begins = [generator.randrange(first, end - length + 1) for first, end in _strata(1, count - 1, runs)]
+    inner = [begin + step for begin in begins for step in range(length)]
     return [(0, 1.0), *((trip, weight) for trip in inner), (count - 1, 1.0)]
 
 

@@ -180,6 +180,23 @@ def run(x):
     return out
 """
 
+SOME = """
+@triton.jit
+def some(x, out, TRIPS: tl.constexpr, EACH: tl.constexpr):
+    o = tl.arange(0, 256)
+    total = tl.zeros((256,), tl.float32)
+    for trip in range(0, TRIPS):
+        if trip % EACH == 0:
+            total += tl.load(x + trip * 256 + o)
+    tl.store(out + tl.program_id(0) * 256 + o, total)
+
+
+def run(x):
+    out = torch.empty((132 * 256,), dtype=torch.float32, device=x.device)
+    some[(132,)](x, out, TRIPS=400, EACH=NUMBER)
+    return out
+"""
+
 CHASED = """
 @triton.jit
 def chased(x, out, HOPS: tl.constexpr):
@@ -253,6 +270,7 @@ CASES: dict[str, tuple[str, str, float]] = {
     "tuned": (HEAD + TUNED, SQUARES, 60.0),
     "ranked": (HEAD + RANKED.replace("WARPS", "4"), PLACES, 60.0),
     "ranked by one warp": (HEAD + RANKED.replace("WARPS", "1"), PLACES, 60.0),
+    **{f"every {number}": (HEAD + SOME.replace("NUMBER", str(number)), NUMBERS, 60.0) for number in (1, 2, 3, 8)},
     "chased": (HEAD + CHASED, PLACES, 60.0),
     "assembled": (HEAD + ASSEMBLED, NUMBERS, 60.0),
     "endless": (HEAD + ENDLESS, NUMBERS, 1.0),

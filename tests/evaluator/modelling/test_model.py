@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -34,11 +35,12 @@ def test_a_sample_stands_for_the_whole_grid(grid: tuple[int, int, int]) -> None:
     assert choice.whole == (grid[0] * grid[1] * grid[2] <= 8)
 
 
-@pytest.mark.parametrize("count", [0, 1, 8, 9, 1000])
-def test_trips_stand_for_the_whole_loop(count: int) -> None:
-    trips = choose_trips(count, random.Random(1))
-    assert sum(weight for _, weight in trips) == count
-    assert [trip for trip, _ in trips] == sorted({trip for trip, _ in trips}) and len(trips) <= 8
+@pytest.mark.parametrize(("branched", "most"), [(False, 8), (True, 26)])
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 26, 27, 1000])
+def test_trips_stand_for_the_whole_loop(count: int, branched: bool, most: int) -> None:
+    trips = choose_trips(count, random.Random(1), branched)
+    assert sum(weight for _, weight in trips) == pytest.approx(count)
+    assert [trip for trip, _ in trips] == sorted({trip for trip, _ in trips}) and len(trips) <= most
     assert not count or (trips[0][0], trips[-1][0]) == (0, count - 1)
 
 
@@ -82,7 +84,7 @@ def test_programs_are_handed_out_whole() -> None:
 
 @pytest.mark.parametrize(("warps", "programs", "rounds"), [(4, 16, 1), (4, 17, 2), (32, 3, 2), (1, 32, 1), (1, 33, 2)])
 def test_a_chain_is_waited_for_once_a_round_of_resident_programs(warps: int, programs: int, rounds: int) -> None:
-    launch = modelled(programs * 132, Tally(chain_clocks=H200.clocks), warps=warps)
+    launch = modelled(programs * 132, Tally(waiting_clocks=H200.clocks), warps=warps)
     assert (launch.bound, beyond_launch_ms(launch)) == ("latency", pytest.approx(float(rounds)))
 
 
@@ -93,7 +95,18 @@ def test_integers_have_half_the_rate_of_floats_and_share_what_issues_them() -> N
     )
     assert integers == pytest.approx(2 * floats)
     both = modelled(132, Tally(arithmetic=3 * each, integers=each))
-    assert (both.bound, beyond_launch_ms(both)) == ("arithmetic", pytest.approx(4 * floats))
+    assert (both.bound, beyond_launch_ms(both)) == ("instructions", pytest.approx(4 * floats))
+
+
+def test_a_program_of_few_warps_cannot_use_a_whole_multiprocessor() -> None:
+    alone = modelled(16 * 132, Tally(arithmetic=1.0, issue_clocks=H200.clocks), warps=1)
+    assert (alone.bound, beyond_launch_ms(alone)) == ("latency", pytest.approx(1.0))
+
+
+def test_waiting_comes_on_top_of_work() -> None:
+    busy = Tally(arithmetic=1e9 / 132)
+    both = beyond_launch_ms(modelled(132, dataclasses.replace(busy, waiting_clocks=H200.clocks)))
+    assert both == pytest.approx(1.0 + beyond_launch_ms(modelled(132, busy)))
 
 
 def timed() -> Meter:
@@ -109,7 +122,7 @@ def test_an_instruction_waits_for_its_operands_and_for_the_ones_before_it() -> N
     other = meter.access("x", 128, 4, 16, 0.0, store=False, single=False)
     assert 479 < first < other < 2 * 479, "loads that do not need each other are under way at once"
     sums = meter.floats(128, max(first, other))
-    assert meter.tally.chain_clocks == pytest.approx(other + 1)
+    assert meter.tally.waiting_clocks == pytest.approx(other - 2), "two loads, of a clock each to issue"
     assert sums == pytest.approx(other + 4)
     again = meter.access("x", 128, 4, 16, sums, store=False, single=False)
     assert again > 2 * 479, "a load whose address rests on a load comes behind it"
@@ -118,11 +131,11 @@ def test_an_instruction_waits_for_its_operands_and_for_the_ones_before_it() -> N
 def test_trips_that_stand_for_others_are_waited_for_as_often() -> None:
     meter = timed()
     meter.weight = 10.0
-    meter.floats(128 * 7, 0.0)
-    assert meter.tally.chain_clocks == pytest.approx(70.0)
+    meter.floats(128, 7.0)
+    assert meter.tally.waiting_clocks == pytest.approx(70.0)
     with meter.paused():
         meter.floats(1 << 20, 1e9)
-    assert meter.tally.chain_clocks == pytest.approx(70.0)
+    assert meter.tally.waiting_clocks == pytest.approx(70.0)
 
 
 def test_a_reduction_that_one_instruction_does_is_cheaper_and_small_blocks_take_all_threads() -> None:

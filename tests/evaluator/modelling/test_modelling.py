@@ -99,6 +99,14 @@ def test_integers_that_rest_on_memory_are_counted_and_places_are_not(answers: An
     assert launch.arithmetic == 0 and launch.bound == "latency"
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 8])
+def test_a_branch_on_the_number_of_the_trip_is_counted_about_as_often_as_it_is_taken(
+    answers: Answers, number: int
+) -> None:
+    launch = only(answers, f"every {number}")
+    assert launch.loaded_bytes == pytest.approx(132 * -(-400 // number) * 256 * 4, rel=0.25)
+
+
 def test_loads_that_rest_on_each_other_come_one_after_the_other(answers: Answers) -> None:
     launch = only(answers, "chased")
     assert launch.bound == "latency"
