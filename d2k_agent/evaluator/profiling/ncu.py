@@ -34,16 +34,23 @@ _ENVIRONMENT = (
 )
 
 
+_ERROR = re.compile(r'(?:==PROF== Profiling "[^"]*" - [^"]*?)?==ERROR==(?P<words>.*)')
+"""An error has a line of its own or breaks off that of a launch's progress; elsewhere the words are a kernel's name."""
+
+
 @dataclass(frozen=True)
 class Finished:
-    """What a run of the profiler left: everything it printed (cut at MAX_OUTPUT_BYTES), and whether time was up."""
+    """What a run of the profiler left: what it printed, whether time was up, and whether more than MAX_OUTPUT_BYTES
+    was printed, of which the rest is lost.
+    """
 
     output: str
     timed_out: bool
+    cut: bool = False
 
     def errors(self) -> list[str]:
         """What it called an error, in its words."""
-        return [line.partition("==ERROR==")[2].strip() for line in self.output.splitlines() if "==ERROR==" in line]
+        return [found["words"].strip() for line in self.output.splitlines() if (found := _ERROR.match(line))]
 
     def last_words(self) -> str:
         """Its errors or, without any, its last lines, on one line."""
@@ -168,7 +175,9 @@ def run(argv: Sequence[str], given: bytes, environment: Mapping[str, str], folde
             end_descendants(os.getpid(), keep=before)
             process.wait()
         output.seek(0)
-        return Finished(output.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"), timed_out)
+        printed = output.read(MAX_OUTPUT_BYTES + 1)
+    kept = printed[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+    return Finished(kept, timed_out, cut=len(printed) > MAX_OUTPUT_BYTES)
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 from d2k_agent.contract import VerdictStatus
@@ -10,11 +11,14 @@ from d2k_agent.contract.frames import FrameError, read_frame
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import IsolationRefused, raised
 from d2k_agent.evaluator.profiling import target
-from d2k_agent.evaluator.profiling.ncu import Finished
+from d2k_agent.evaluator.profiling.ncu import MAX_OUTPUT_BYTES, Finished
 from d2k_agent.evaluator.profiling.unavailable import PERMISSION, ProfileUnavailable
 
 _MOST_FRAMES = 64
 _MAX_FRAME_BYTES = 1 << 16
+_QUOTED = re.compile(r'"[^"]*"')
+UNKNOWN_METRIC = "Failed to find metric"
+_EXIT_STATUS = "The application returned an error code"
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ def require_done(progress: Progress, finished: Finished, limit_s: float) -> None
     Raises ProfileUnavailable where the machine or the profiler is the reason, CandidateFault where the candidate is,
     TaskFault where get_inputs.py is, and IsolationRefused.
     """
-    if "ERR_NVGPUCTRPERM" in finished.output:
+    # What stands in quotes is a kernel's name, which is the candidate's to choose.
+    if any("ERR_NVGPUCTRPERM" in _QUOTED.sub("", words) for words in finished.errors()):
         raise ProfileUnavailable(PERMISSION)
     text = progress.payload.decode("utf-8", "replace")
     if progress.kind == target.UNABLE:
@@ -76,6 +81,20 @@ def require_done(progress: Progress, finished: Finished, limit_s: float) -> None
     if progress.stage is None or (under_profiler and finished.errors()):
         raise ProfileUnavailable(f"the profiler did not carry its target through: {finished.last_words()}")
     raise CandidateFault(VerdictStatus.ENDED_EARLY, f"the candidate's process ended during {progress.stage}")
+
+
+def missing(finished: Finished) -> list[str]:
+    """Why launches or counters may be missing from the output of a call that came to its end, a sentence each.
+
+    The target's exit status is left out: it is the candidate's to choose, and nothing is missing for it.
+    """
+    failed = [words for words in finished.errors() if UNKNOWN_METRIC not in words and _EXIT_STATUS not in words]
+    found = (
+        [f"the profiler failed on a part of the call, which is missing: {' / '.join(failed)[:300]}"] if failed else []
+    )
+    if finished.cut:
+        found.append(f"the profiler printed more than {MAX_OUTPUT_BYTES >> 20} MiB: what stood behind is missing")
+    return found
 
 
 def _late(progress: Progress, finished: Finished, limit_s: float) -> Exception:

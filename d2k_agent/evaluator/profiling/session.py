@@ -18,7 +18,7 @@ from d2k_agent.contract.profile import HotLine, Profile, ProfileWish
 from d2k_agent.evaluator.profiling import metrics, ncu, target
 from d2k_agent.evaluator.profiling.digest import digest, hottest, value
 from d2k_agent.evaluator.profiling.ncu import Finished, Pass
-from d2k_agent.evaluator.profiling.report import Progress, read_progress, require_done
+from d2k_agent.evaluator.profiling.report import UNKNOWN_METRIC, Progress, missing, read_progress, require_done
 from d2k_agent.evaluator.profiling.source import read_hot_lines
 from d2k_agent.evaluator.profiling.table import Launch, in_range, read_launches
 from d2k_agent.evaluator.profiling.unavailable import MISSING, ProfileUnavailable
@@ -28,7 +28,6 @@ WARM_UP_CALLS, MORE_WARM_UP_CALLS = 3, 4
 MOST_DEEP_KERNELS, DEEP_SHARE = 3, 0.8
 """Sections look into the longest kernels: as many as hold this part of the time, and no more of them than that."""
 MOST_DEEP_LAUNCHES = 16
-_UNKNOWN_METRIC = "Failed to find metric"
 _CUT = f"run() launched more than {ncu.MOST_LAUNCHES} kernels: only the first {ncu.MOST_LAUNCHES} were profiled"
 
 
@@ -151,6 +150,7 @@ class _Session:
         ready = [item.function.rpartition("::")[2] for item in in_range(found, target.READY) if item.ranges]
         self._ours = tuple(dict.fromkeys(ready)) or self._ours
         notes = [_CUT] if not wanted.kernels and len(launches) >= ncu.MOST_LAUNCHES else []
+        notes += missing(finished)
         if len(asked) < len(wanted.metrics):
             left = len(wanted.metrics) - len(asked)
             notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
@@ -177,6 +177,7 @@ class _Session:
         wanted = Pass(source=True, kernels=self._with_ours(kernels), most_launches=MOST_DEEP_LAUNCHES)
         progress, finished = self._run(wanted, _left(until))
         require_done(progress, finished, _left(until))
+        notes += missing(finished)
         found = read_hot_lines(finished.output)
         if not found:
             notes.append("no lines of solution.py: the profiler's source page names none")
@@ -248,7 +249,7 @@ def _left(until: float) -> float:
 
 
 def _refuses(line: str, metric: str) -> bool:
-    return _UNKNOWN_METRIC in line and metric in line
+    return UNKNOWN_METRIC in line and metric in line
 
 
 def _nothing_seen(finished: Finished) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.evaluator.profiling import metrics
+from d2k_agent.evaluator.profiling import metrics, ncu
 from d2k_agent.evaluator.profiling.ncu import Pass, command_line, describe_tool, find_ncu, run, tool_environment
 from d2k_agent.isolation import descendants
 from tests.evaluator.profiling.fakes import CASES, environment
@@ -96,6 +96,13 @@ def test_one_that_hangs_and_ignores_signals_is_ended_with_its_children(tmp_path:
     assert "Profiling" in done.last_words()
     assert set(descendants(os.getpid())) == before
     assert list(tmp_path.iterdir()) == []
+
+
+def test_output_without_end_is_cut_and_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncu, "MAX_OUTPUT_BYTES", 8)
+    for text, cut in (("12345678", False), ("123456789", True)):
+        done = run(["/bin/echo", "-n", text], b"", {}, str(tmp_path), 20.0)
+        assert (done.output, done.cut) == ("12345678", cut)
 
 
 ORPHANS = """

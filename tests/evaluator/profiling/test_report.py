@@ -14,7 +14,7 @@ from d2k_agent.evaluator.faults import CandidateFault, TaskFault
 from d2k_agent.evaluator.process import IsolationRefused
 from d2k_agent.evaluator.profiling import target
 from d2k_agent.evaluator.profiling.ncu import Finished
-from d2k_agent.evaluator.profiling.report import read_progress, require_done
+from d2k_agent.evaluator.profiling.report import missing, read_progress, require_done
 from d2k_agent.evaluator.profiling.unavailable import PERMISSION, ProfileUnavailable
 
 CONFINED = (target.CONFINED, b"seccomp")
@@ -89,6 +89,41 @@ def test_missing_permission_is_said_first_and_whatever_the_exit(tmp_path: Path) 
         with pytest.raises(ProfileUnavailable) as caught:
             judged(tmp_path, CONFINED, *frames, output=denied)
         assert str(caught.value) == PERMISSION
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        '"0","661","python3.12","mm_ERR_NVGPUCTRPERM","1"\n',
+        '==PROF== Profiling "mm_ERR_NVGPUCTRPERM" - 0: 0%....50%....100% - 1 pass\n',
+        '==PROF== Profiling "==ERROR== ERR_NVGPUCTRPERM" - 0: 0%....50%....100% - 1 pass\n',
+        '==ERROR== Failed to profile "mm_ERR_NVGPUCTRPERM" in process 661\n',
+    ],
+)
+def test_a_kernels_name_is_no_word_about_permission(tmp_path: Path, printed: str) -> None:
+    judged(tmp_path, CONFINED, PROFILING, (target.DONE, b""), output=printed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "errors"),
+    [
+        ("==ERROR== one\nx ==ERROR== two\n", ["one"]),
+        ('==PROF== Profiling "mm" - 3: 0%....50%==ERROR== broken off\n', ["broken off"]),
+        ('"0","661","==ERROR== three"\n', []),
+    ],
+)
+def test_an_error_has_a_line_or_breaks_off_a_launchs(printed: str, errors: list[str]) -> None:
+    assert Finished(printed, False).errors() == errors
+
+
+def test_what_is_missing_after_a_call_is_told_and_its_exit_status_is_not() -> None:
+    assert missing(Finished("==PROF== Connected\n", False)) == []
+    assert missing(Finished("==ERROR== The application returned an error code (1).\n", False)) == []
+    assert missing(Finished("==ERROR== Failed to find metric nothing__here\n", False)) == []
+    (failed,) = missing(Finished(BAD_WORDS, False))
+    assert failed.endswith('which is missing: Failed to profile "mm" in process 7')
+    (cut,) = missing(Finished("", False, cut=True))
+    assert "printed more than 32 MiB" in cut
 
 
 def test_the_tasks_and_the_machines_own_failures(tmp_path: Path) -> None:

@@ -181,6 +181,19 @@ def test_a_counter_that_this_gpu_does_not_have_is_left_out(tmp_path: Path) -> No
     assert profile.notes == ("1 counter(s) are not known for this GPU: what they say is left out",)
 
 
+def test_a_kernel_that_the_profiler_failed_on_is_told_and_leaves_no_clock(tmp_path: Path) -> None:
+    """A clock of a part, and a list of fewer kernels than were captured, would accuse who did nothing wrong."""
+    one = "".join(line for line in table("d2k_run").splitlines(keepends=True) if not line.startswith('"1"'))
+    (tmp_path / "output").write_text(one + '==ERROR== Failed to profile "mm" in process 661\n')
+    script = f"#!/bin/sh\n{done_without_target(tmp_path)}\ncat {tmp_path / 'output'}\n"
+    profile = profiled(tmp_path, script)
+    assert profile.kernels[0].launches == 1
+    assert len(profile.notes) == 1 and 'Failed to profile "mm"' in profile.notes[0]
+    given: dict[str, Any] = {"scratch_parent": str(tmp_path), "limit_s": 60.0, "unsafe": False, "device": "cpu"}
+    with pytest.raises(ProfileUnavailable, match=r"Failed to profile .mm."):
+        device_clock(HONEST, GENERATOR, WORKLOAD, environment=environment(tmp_path, script), **given)
+
+
 def test_sections_are_read_for_the_longest_kernel_in_runs_of_their_own(tmp_path: Path) -> None:
     page = CASES / "source_documented.csv"
     log = f"""
