@@ -108,6 +108,8 @@ def shifted_logits(inputs: list, generator: torch.Generator) -> list:
 
     A shift changes neither softmax nor loss. The last column carries it, so that sums along the width reach its size,
     where float32 is coarser, at their end only.
+    That column of w is all ones, so what a gradient leaves out of the vocabulary, however small each part, stands there
+    in dx as one sum: entries below 1e-4 dropped at a vocabulary of 16384 are 0.14 of the norm, and 0.003 elsewhere.
     """
     x, w, target, dw_acc = half_ignored(inputs, generator)
     draw = torch.randint(-1, 2, target.shape, generator=generator, device=generator.device).to(target.device)
