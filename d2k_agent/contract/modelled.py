@@ -6,7 +6,7 @@ Covers: the types and what cannot be in them. Does not cover: how work is counte
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 MOST_LAUNCHES = 200
 """Launches of one workload that a ModelledLatency lists; those that were alike are one."""
@@ -14,7 +14,8 @@ MOST_LAUNCHES = 200
 
 @dataclass(frozen=True)
 class ModelledLaunch:
-    """Launches of one kernel that are alike, `times` of them in a call. Counts and `ms` are of one of them.
+    """Launches of one kernel that are alike, `times` of them in a call. Counts and `ms` are of one of them, and None
+    where it is not modelled (0 in records from before).
 
     sampled            programs that were interpreted, of the product of `grid`
     product_flops      operations of tl.dot by the kind of its operands; a multiplication and an addition are two
@@ -35,20 +36,23 @@ class ModelledLaunch:
     sampled: int = 0
     ms: float | None = None
     bound: str | None = None
-    product_flops: dict[str, float] = field(default_factory=dict)
-    loaded_bytes: float = 0.0
-    stored_bytes: float = 0.0
-    moved_bytes: float = 0.0
-    compulsory_bytes: float = 0.0
-    arithmetic: float = 0.0
-    integers: float = 0.0
-    atomics: float = 0.0
+    product_flops: dict[str, float] | None = None
+    loaded_bytes: float | None = None
+    stored_bytes: float | None = None
+    moved_bytes: float | None = None
+    compulsory_bytes: float | None = None
+    arithmetic: float | None = None
+    integers: float | None = None
+    atomics: float | None = None
     spread: float | None = None
     notes: tuple[str, ...] = ()
     why_not: str | None = None
 
     def __post_init__(self) -> None:
         _refuse_impossible(f"launch of {self.kernel}", self.ms, self.why_not)
+        counts = (self.product_flops, self.loaded_bytes, self.stored_bytes, self.moved_bytes, self.compulsory_bytes)
+        if self.ms is not None and None in counts:
+            raise ValueError(f"launch of {self.kernel}: it is modelled without a count of its work")
         if self.times < 1:
             raise ValueError(f"launch of {self.kernel}: {self.times} times is no launch")
 

@@ -76,8 +76,8 @@ def _row(launch: ModelledLaunch) -> tuple[str, ...]:
     shape = " x ".join(map(str, launch.grid))
     if launch.ms is None:
         return (launch.kernel, str(launch.times), shape, "0", "not modelled", *[NOT_READ] * 5)
-    flops = sum(launch.product_flops.values())
-    kinds = ", ".join(launch.product_flops)
+    products = launch.product_flops or {}
+    flops = sum(products.values())
     return (
         launch.kernel,
         str(launch.times),
@@ -85,8 +85,12 @@ def _row(launch: ModelledLaunch) -> tuple[str, ...]:
         f"{launch.sampled} of {counted(launch.programs, 'program')}",
         milliseconds(launch.ms),
         launch.bound or NOT_READ,
-        f"{number(flops / 1e12)} {kinds}" if flops else NOT_READ,
-        number(launch.moved_bytes / 1e9),
-        number(launch.compulsory_bytes / 1e9),
+        f"{number(flops / 1e12)} {', '.join(products)}" if flops else NOT_READ,
+        _gigabytes(launch.moved_bytes),
+        _gigabytes(launch.compulsory_bytes),
         NOT_READ if launch.spread is None else f"{100 * launch.spread:.1f} %",
     )
+
+
+def _gigabytes(count: float | None) -> str:
+    return number(None if count is None else count / 1e9)

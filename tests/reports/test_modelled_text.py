@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import pytest
+
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
+from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.reports.modelled_text import modelled_line, modelled_mean, modelled_text
 
 PRODUCT = ModelledLaunch(
-    "product", (16, 8), 3, 6, 1.25, "products", {"fp16": 2e12}, 1e9, 1e9, 2e9, 5e8, 0.0, 0.0, 0.031, ("one by one",)
+    "product",
+    (16, 8),
+    3,
+    6,
+    1.25,
+    "products",
+    {"fp16": 2e12},
+    loaded_bytes=1e9,
+    stored_bytes=1e9,
+    moved_bytes=2e9,
+    compulsory_bytes=5e8,
+    arithmetic=0.0,
+    integers=0.0,
+    atomics=0.0,
+    spread=0.031,
+    notes=("one by one",),
 )
 QUEUE = ModelledLaunch("queue", (132,), 1, why_not="a branch depends on contents")
 MODELLED = ModelledLatency(
@@ -32,3 +50,12 @@ def test_every_latency_is_called_modelled_and_what_has_none_says_why() -> None:
 def test_a_line_says_that_nothing_was_measured() -> None:
     assert modelled_mean(12.345) == "modelled 12.35 ms (geometric mean), not measured"
     assert modelled_line(MODELLED) == "not modelled for h200 (large: queue: a branch depends)"
+
+
+def test_a_launch_that_is_not_modelled_has_no_counts_and_zeros_of_older_records_are_read() -> None:
+    data = to_data(QUEUE)
+    counted = ("product_flops", "loaded_bytes", "stored_bytes", "moved_bytes", "compulsory_bytes")
+    assert [data[name] for name in (*counted, "arithmetic", "integers", "atomics")] == [None] * 8
+    assert from_data(ModelledLaunch, {**data, "product_flops": {}, "moved_bytes": 0.0}).moved_bytes == 0.0
+    with pytest.raises(ValueError, match="modelled without a count of its work"):
+        ModelledLaunch("k", (1,), 1, 1, 1.0)
