@@ -153,14 +153,16 @@ class RankedLent(Lent):
         return sorted({position for lent in self._lent for position in lent.changed()})
 
     def share(self) -> tuple[dict[str, Any], list[int]]:
-        """The set as data a rank, with how many of the descriptors are its own."""
+        """The set as data a rank, and what all ranks share; each with how many of the descriptors are its own."""
         ranks, descriptors = [], []
         for rank, lent in enumerate(self._lent):
             with self._device.on(rank):
                 data, own = lent.share()
             ranks.append({"set": data, "descriptors": len(own)})
             descriptors += own
-        return {"ranks": ranks}, descriptors
+        blocks, shared = self._memory.share()
+        comm = {"blocks": blocks, "bytes": self._memory.workspace_bytes, "descriptors": len(shared)}
+        return {"ranks": ranks, "comm": comm}, [*descriptors, *shared]
 
     def read(self, headers: Sequence[TensorHeader]) -> list[torch.Tensor]:
         """The outputs of all ranks, as copies."""

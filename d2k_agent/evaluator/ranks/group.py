@@ -19,8 +19,9 @@ from d2k_agent.evaluator.ranks.merging import merged
 
 APART_S = 20.0
 """Once a rank has answered, the others have this long: they are waiting for what does not come, or are far too slow."""
-_DELAY_S = {"cpu": (0.05, 0.15), "cuda": (0.0005, 0.003)}
-"""By how much one rank begins a call later than the others: enough for a missing flag to show."""
+_HELD_UP_S = {"cpu": (0.05, 2.0), "cuda": (0.0005, 0.003)}
+"""For how long one rank is held up within a call, at least and at most: on a GPU about as long as a call takes; on a CPU
+as long as the latest call did, in which the others reach what they should have waited for."""
 
 Start = Callable[[int], CandidateProcess]
 """A process that is not entered yet, for a GPU by number."""
@@ -29,8 +30,8 @@ Start = Callable[[int], CandidateProcess]
 class RankGroup(CandidateProcess):
     """The processes of one candidate, or of the baseline. What ends one of them ends all.
 
-    `gathers`: each has a comm that gathers over the host. Before each checked call one rank, which nobody knows before,
-    is held up.
+    `gathers`: each has a comm that gathers over the host. In each checked call one rank is held up, at a place that
+    nobody knows before.
     """
 
     def __init__(self, start: Start, device: RankedDevice, trusted: bool) -> None:
@@ -39,6 +40,8 @@ class RankGroup(CandidateProcess):
         self._held = ExitStack()
         self.isolation: str | None = None
         self.ended = False
+        self._call_s, self._held_up_s = 0.0, 0.0
+        self._ordered: float | None = None
 
     def __enter__(self) -> Self:
         with ExitStack() as held:
@@ -82,40 +85,46 @@ class RankGroup(CandidateProcess):
         if request["do"] == "attach":
             self._attach(request["sets"], descriptors)
             return
-        late = secrets.randbelow(len(self._members))
-        for rank, member in enumerate(self._members):
-            delayed = {"delay_s": self.delay_s()} if request["do"] == "call" and rank == late else {}
-            member.order({**request, **delayed}, descriptors)
+        held_up: list[dict[str, Any]] = [{} for _ in self._members]
+        if request["do"] == "call":
+            held_up = [{"hold_up": [_share(), seconds]} for seconds in self._one_held_up()]
+            self._ordered = time.monotonic()
+        for member, more in zip(self._members, held_up, strict=True):
+            member.order({**request, **more}, descriptors)
 
     def order_chain(self, calls: int) -> None:
         """Order calls without a pause between them, each held up on one rank."""
-        late = [(call, secrets.randbelow(len(self._members))) for call in range(calls)]
+        seconds = [self._one_held_up() for _ in range(calls)]
         for rank, member in enumerate(self._members):
-            delays = [[call, self.delay_s()] for call, chosen in late if chosen == rank]
-            member.order({"do": "steps", "calls": calls, "delays": delays})
+            hold_ups = [[_share(), by_rank[rank]] for by_rank in seconds]
+            member.order({"do": "steps", "calls": calls, "hold_ups": hold_ups})
 
-    def delay_s(self) -> float:
-        """Seconds by which a rank is held up."""
-        least, most = _DELAY_S[self._ranked.name]
-        return least + (most - least) * secrets.randbelow(1000) / 1000
+    def _one_held_up(self) -> list[float]:
+        """Seconds for each rank: none but for one of them, drawn here."""
+        least, most = _HELD_UP_S[self._ranked.name]
+        drawn = self._call_s if self._ranked.name == "cpu" else least + (most - least) * _share()
+        self._held_up_s = min(max(drawn, least), most)
+        late = secrets.randbelow(len(self._members))
+        return [self._held_up_s if rank == late else 0.0 for rank in range(len(self._members))]
 
     def _attach(self, sets: Sequence[dict[str, Any]], descriptors: Sequence[int]) -> None:
         by_rank: list[list[dict[str, Any]]] = [[] for _ in self._members]
         handed: list[list[int]] = [[] for _ in self._members]
+        comm: dict[str, Any] = {}
+        ahead: list[int] = []
         left = list(descriptors)
         for shared in sets:
             for rank, part in enumerate(shared["ranks"]):
                 by_rank[rank].append(part["set"])
                 handed[rank] += [left.pop(0) for _ in range(part["descriptors"])]
+            comm = shared["comm"]  # sets of one workload lie over the same workspaces
+            ahead = [left.pop(0) for _ in range(comm["descriptors"])]
         for rank, member in enumerate(self._members):
             request: dict[str, Any] = {"do": "attach", "sets": by_rank[rank]}
-            own = handed[rank]
-            if sets and self._ranked.memory is not None:
-                blocks, ahead = self._ranked.memory.share()
-                size = self._ranked.memory.workspace_bytes
-                request["comm"] = {"rank": rank, "blocks": blocks, "bytes": size, "trusted": self.gathers}
-                own = [*ahead, *own]
-            member.order(request, own)
+            if sets:
+                own = {"rank": rank, "blocks": comm["blocks"], "bytes": comm["bytes"], "trusted": self.gathers}
+                request["comm"] = own
+            member.order(request, [*ahead, *handed[rank]])
 
     def has_answered(self) -> bool:
         """True once all ranks have something to say, or one that it failed: the others may wait for it for ever."""
@@ -140,6 +149,8 @@ class RankGroup(CandidateProcess):
                 fault.message, fault.brief = f"rank {rank}: {fault.message}", f"rank {rank}: {fault.brief}"
                 raise
             until = min(until, time.monotonic() + APART_S)
+        if expected == b"D" and self._ordered is not None:
+            self._call_s, self._ordered = time.monotonic() - self._ordered - self._held_up_s, None
         return merged(expected, [payloads[rank] for rank in range(len(self._members))], doing)
 
     def _next_ready(self, payloads: dict[int, bytes], until: float) -> int | None:
@@ -165,6 +176,10 @@ def _kind_of_next(channel: socket.socket) -> bytes:
         return channel.recv(1, socket.MSG_PEEK)
     except ConnectionResetError:
         return b""
+
+
+def _share() -> float:
+    return secrets.randbelow(1 << 20) / (1 << 20)
 
 
 def _ranks(numbers: Sequence[int]) -> str:

@@ -1,9 +1,9 @@
 """Judges and times sources on several ranks on the CPU, and prints what each came to as JSON, one a line.
 
 A program of its own, since it forks zygotes. Asked on stdin: {"judged": [[name, changes of the job], ...],
-"timed": [[name, whether in graphs], ...]}, names being those of shifting.py. Each line also says which
-processes were left over.
-"expert" judges the expert of the task that ships on a small workload.
+"expert": whether that of the task that ships is judged, on a small workload, "timed": [[name, whether in graphs], ...],
+"jobs": [[name, changes of the job], ...]}, names being those of shifting.py. "jobs" are judged by one evaluator as on a
+machine that times, with HONEST as their baseline. Each line also says which processes were left over.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def main() -> None:
     for name, graph in asked["timed"]:
         answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING", graph=graph)
         print(json.dumps({"name": f"timed {name} {graph}", "left": left({interpreting.pid}), **answer}), flush=True)
+    for answer in in_one_bench(interpreting, asked["jobs"]):
+        print(json.dumps({**answer, "left": left({interpreting.pid})}), flush=True)
 
 
 def dispatch() -> tuple[Any, str]:
@@ -103,6 +105,49 @@ def timed(interpreting: Any, source: str, trusted: bool, graph: bool) -> dict[st
     with Running(lambda: processes(start, device, trusted)) as running:
         outcome = Comparison(setting, running, None, None).run()
     return {"results": to_data([failure_of(outcome)] if outcome.failed else results_of(outcome))}
+
+
+def in_one_bench(interpreting: Any, jobs: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What each job came to. Nothing is compiled: the compiler's report is there before."""
+    from d2k_agent.contract import CompileReport, EvaluatorJob, JobKind, Limits
+    from d2k_agent.contract.wire import to_data
+    from d2k_agent.evaluator import task as tasks
+    from d2k_agent.evaluator.bench import Bench
+    from d2k_agent.evaluator.faults import TaskFault
+    from d2k_agent.evaluator.judge import judge
+    from d2k_agent.evaluator.ranks.choosing import load_task
+    from d2k_agent.evaluator.timing import policy as rules
+    from tests.evaluator.ranks import shifting
+    from tests.evaluator.timed_cpu import TimedCpu, short_policy
+
+    in_graphs = dataclasses.replace(short_policy(True, segment_s=0.2, step_ms=20.0), id="graph_rotating")
+    tasks.LoadedTask.timing = lambda self, label: in_graphs  # type: ignore[method-assign]
+    rules.EVENTS_BATCH = dataclasses.replace(short_policy(False, segment_s=0.2, step_ms=20.0), id="events_batch")
+    bench = Bench(interpreting, interpreting, interpreting, "digest", (steps := list[str]()).append)
+    bench._devices["cpu"] = TimedCpu()
+    bundle, limits = shifting.task(), Limits(call_s=30.0, gpu_call_s=30.0)
+    digest, answers = load_task(bundle, None).digest, []
+    for name, changes in jobs:
+        source = getattr(shifting, name)
+        job = EvaluatorJob(
+            JobKind.EVALUATE, bundle, source, "5e" * 32, "b200", baseline=shifting.HONEST, limits=limits, device="cpu",
+            static_rules=False, **changes,
+        )  # fmt: skip
+        bench.reports[digest, job.candidate_sha256, "b200 ['large'] 2"] = CompileReport(
+            "b200", "sm_100", "", (), ("large",)
+        )
+        steps.clear()
+        try:
+            verdict = judge(bench, job)
+            registered = [to_data(result) for result in verdict.workloads if result.registered]
+            answer = {"status": verdict.status, "message": verdict.message, "notes": verdict.notes}
+            answer |= {"results": registered, "drift": verdict.drift}
+        except TaskFault as fault:
+            answer = {"task_fault": str(fault)}
+        answers.append({"name": f"job {name}", "steps": list(steps), **answer})
+    for baseline in bench._baselines.values():
+        baseline.close()
+    return answers
 
 
 def left(kept: set[int]) -> list[int]:

@@ -29,12 +29,13 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
 ]
 TIMED = [("HONEST", False), ("HONEST", True), ("BY_GATHERING", False)]
 """With whether in graphs."""
+JOBS: list[tuple[str, dict[str, Any]]] = [("BY_GATHERING", {"trusted": True}), ("HONEST", {})]
 
 
 @pytest.fixture(scope="module")
 def answers() -> dict[str, dict[str, Any]]:
     """What each came to, by name, with the changes of its job where two have one name."""
-    asked: dict[str, Any] = {"judged": JUDGED, "expert": True, "timed": TIMED}
+    asked: dict[str, Any] = {"judged": JUDGED, "expert": True, "timed": TIMED, "jobs": JOBS}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.ranks.judged"],
         input=json.dumps(asked),
@@ -48,6 +49,7 @@ def answers() -> dict[str, dict[str, Any]]:
     found = [json.loads(line) for line in done.stdout.splitlines()]
     timed = [f"timed {name} {graph}" for name, graph in TIMED]
     names = [_named(name, changes) for name, changes in JUDGED] + ["expert"] + timed
+    names += [f"job {name}" for name, _ in JOBS]
     return dict(zip(names, found, strict=True))
 
 
@@ -131,3 +133,11 @@ def test_a_call_of_all_ranks_is_timed(answers: dict[str, dict[str, Any]], name: 
     assert 0 < measured["mean_ms"] <= measured["outside_ms"] * 1.3
     assert measured["audit_ms"] > 0
     assert measured["link_bytes"] is None  # a processor has no links
+
+
+def test_a_baseline_is_timed_again_in_a_job_that_did_not_start_it(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["job HONEST"]
+    assert answer.get("status") == "passed", answer
+    assert "starting the baseline" not in answer["steps"]
+    assert "timing the baseline" in answer["steps"], "A B B A"
+    assert answer["drift"] is not None
