@@ -15,6 +15,7 @@ class Bottleneck(enum.StrEnum):
     TENSOR = "tensor core"
     DRAM = "DRAM"
     L2 = "L2"
+    SHARED = "shared memory or L1"
     PIPE = "instruction pipe"
     TAIL = "tail"
     LATENCY = "latency or occupancy"
@@ -25,8 +26,8 @@ class Bottleneck(enum.StrEnum):
 class Evidence:
     """A number that decides: the counter by the profiler's name, or what was derived, in percent.
 
-    `limit` is the rule's: the bottleneck is named from there on (below it where `below`). None: told beside it, and
-    decides nothing.
+    `limit` is the rule's: the bottleneck is named from there on (below it where `below`). None: no limit belongs to
+    it; it is the largest of several, or told beside what decides.
     """
 
     counter: str
@@ -74,7 +75,8 @@ class KernelProfile:
     """One kernel of the call, all its launches together. Durations in microseconds, the rest in percent of the peak.
 
     A value is None where the profiler did not report it. `share` is the part of the call's kernel time, 0 to 1.
-    `pipe` is the busiest of the pipes beside the tensor cores, or the issue of instructions itself. `waves` is the grid
+    `pipe` is the busiest of the pipes beside the tensor cores, or the issue of instructions itself; `shared_percent` is
+    of the pipe that shared memory and the L1 cache have in common. `waves` is the grid
     over the blocks that the GPU holds at once. `counters` are those of the sections that were
     asked for, by the profiler's name: means over the launches looked into, weighted by their time.
     """
@@ -101,6 +103,7 @@ class KernelProfile:
     diagnosis: Diagnosis | None = None
     counters: dict[str, float] = field(default_factory=dict)
     hot_lines: tuple[HotLine, ...] = ()
+    shared_percent: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ PERCENTS: tuple[tuple[str, Callable[[KernelProfile], float | None]], ...] = (
     ("DRAM %", lambda kernel: kernel.dram_percent),
     ("L2 %", lambda kernel: kernel.l2_percent),
     ("L2 hit %", lambda kernel: kernel.l2_hit_percent),
+    ("shared %", lambda kernel: kernel.shared_percent),
     ("pipe %", lambda kernel: kernel.pipe_percent),
     ("occupancy %", lambda kernel: kernel.occupancy_percent),
 )

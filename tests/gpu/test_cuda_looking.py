@@ -49,7 +49,8 @@ def test_the_light_set_is_known_to_this_gpu_and_names_the_memory(launcher: Proce
     (kernel,) = profile.kernels
     assert profile.notes == ()
     assert kernel.diagnosis is not None and kernel.diagnosis.bottleneck is Bottleneck.DRAM
-    assert None not in (kernel.tensor_percent, kernel.l2_percent, kernel.pipe_percent, kernel.waves)
+    known = (kernel.tensor_percent, kernel.l2_percent, kernel.shared_percent, kernel.pipe_percent, kernel.waves)
+    assert None not in known
     assert kernel.waves is not None and kernel.waves > 1
     assert kernel.counters == {} and kernel.hot_lines == ()
 

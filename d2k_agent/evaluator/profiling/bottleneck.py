@@ -4,14 +4,14 @@ A kernel, the first rule that holds:
 
 | bottleneck | holds where |
 |---|---|
-| tensor core, DRAM, L2, instruction pipe | the busiest of these is at 60 % of its peak or more, over the whole kernel |
+| tensor core, DRAM, L2, shared memory, instruction pipe | the busiest is at 60 % of its peak or more |
 | none is named | only the SM as a whole is known to be at 60 % or more, and not which of its units |
-| tail | none is, and a quarter or more of the time is lost to SMs without a block |
-| latency or occupancy | none is, and the blocks fill the GPU: warps wait, and too few are there to hide it |
+| tail | SMs lack a warp for a quarter of the time or more, unevenly, though there is a block for each |
+| latency or occupancy | what is left: warps wait and too few are there to hide it, or SMs have no block |
 
-Below 60 % Nsight Compute's own speed-of-light rule begins to speak of latency, too. The loss to idle SMs follows from
-the launch: with n waves of blocks it is 1 - n / ceil(n); where all blocks fit at once, the same of blocks per SM, so
-that a persistent kernel of one block an SM loses nothing.
+Below 60 % Nsight Compute's own speed-of-light rule begins to speak of latency, too. Idle SMs are counted, since a
+launch does not tell them: blocks take unequal time, and several on an SM need not slow each other. Where also the
+busiest SM is idle, it is the begin and the end of a short kernel, and no tail.
 
 A call: `launch or host`, where its measured latency is known and kernels fill less than three quarters of it; else what
 bounds the largest part of the kernels' time.
@@ -19,8 +19,7 @@ bounds the largest part of the kernels' time.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from d2k_agent.contract.profile import Bottleneck, Diagnosis, Evidence, KernelProfile
@@ -30,7 +29,8 @@ BUSY_PERCENT = 60.0
 IDLE_PERCENT = 25.0
 GAP_PERCENT = 25.0
 
-IDLE = "time lost to SMs without a block"
+IDLE = f"SMs without a warp (1 - {metrics.SM_ACTIVE} / {metrics.SM_ELAPSED})"
+LOOKED_AT = "busiest unit that was looked at: "
 GAP = "part of the call's latency without a kernel"
 
 
@@ -43,13 +43,32 @@ class Unit:
     percent: float | None
 
 
-def kernel_diagnosis(
-    units: Sequence[Unit], sm_percent: float | None, idle_percent: float | None, occupancy_percent: float | None
-) -> Diagnosis | None:
-    """What bounds a kernel; None where its counters do not tell.
+@dataclass(frozen=True)
+class Spread:
+    """How a kernel's work is spread over the multiprocessors; None where it is not known.
 
-    `sm_percent` is the throughput of the SM as a whole, `idle_percent` what idle_percent() says of the launch.
+    `idle_percent` of the time one has no warp, in the mean over all; `uneven_percent` of the busiest one's time do the
+    others lack a warp, in the mean. `blocks` are those of the grid, `waves` the grid over what the GPU holds at once.
     """
+
+    idle_percent: float | None = None
+    uneven_percent: float | None = None
+    blocks: int | None = None
+    multiprocessors: int | None = None
+    waves: float | None = None
+
+    @property
+    def too_few_blocks(self) -> bool | None:
+        """Whether some multiprocessor gets no block at all."""
+        if self.blocks is not None and self.multiprocessors is not None:
+            return self.blocks < self.multiprocessors
+        return False if self.waves is not None and self.waves >= 1 else None
+
+
+def kernel_diagnosis(
+    units: Sequence[Unit], sm_percent: float | None, spread: Spread, occupancy_percent: float | None
+) -> Diagnosis | None:
+    """What bounds a kernel; None where its counters do not tell. `sm_percent` is the throughput of the whole SM."""
     known = [(unit.percent, unit) for unit in units if unit.percent is not None]
     if not known:
         return None
@@ -58,26 +77,29 @@ def kernel_diagnosis(
         return Diagnosis(busiest.bottleneck, (Evidence(busiest.counter, percent, BUSY_PERCENT),))
     if sm_percent is not None and sm_percent >= BUSY_PERCENT:
         return None
-    below = Evidence(busiest.counter, percent, BUSY_PERCENT, below=True)
-    if idle_percent is not None and idle_percent >= IDLE_PERCENT:
-        return Diagnosis(Bottleneck.TAIL, (Evidence(IDLE, idle_percent, IDLE_PERCENT), below))
+    looked_at = "" if len(known) == len(units) else LOOKED_AT
+    below = Evidence(looked_at + busiest.counter, percent, BUSY_PERCENT, below=True)
+    idle = _idle(spread)
+    if idle and spread.too_few_blocks is False and _is_uneven(spread):
+        return Diagnosis(Bottleneck.TAIL, (*idle, below))
     occupancy = [] if occupancy_percent is None else [Evidence(metrics.OCCUPANCY, occupancy_percent)]
-    return Diagnosis(Bottleneck.LATENCY, (below, *occupancy))
+    return Diagnosis(Bottleneck.LATENCY, (*idle, below, *occupancy))
 
 
-def idle_percent(grid: Iterable[int], waves: float | None, multiprocessors: float | None) -> float | None:
-    """The part of a kernel's time that SMs stand without a block, were all blocks equally long; None if unknown."""
-    if waves is None or waves <= 0:
-        return None
-    if waves >= 1:
-        filled = waves
-    elif multiprocessors:
-        filled = math.prod(grid) / multiprocessors
-    else:
-        return None
-    # Waves are told with two decimals: 3.001 are three.
-    rounds = math.ceil(filled - 0.005)
-    return 100 * max(0.0, 1 - filled / rounds) if rounds else None
+def _idle(spread: Spread) -> list[Evidence]:
+    """That multiprocessors are idle, with the launch's reason for it where it has one; nothing where few are."""
+    if spread.idle_percent is None or spread.idle_percent < IDLE_PERCENT:
+        return []
+    why = ""
+    if spread.too_few_blocks:
+        why = f"{spread.blocks} blocks for {spread.multiprocessors} SMs: "
+    elif not _is_uneven(spread):
+        why = "all alike, a short kernel's begin and end: "
+    return [Evidence(why + IDLE, spread.idle_percent, IDLE_PERCENT)]
+
+
+def _is_uneven(spread: Spread) -> bool:
+    return spread.uneven_percent is None or spread.uneven_percent >= IDLE_PERCENT
 
 
 def call_diagnosis(kernels: Sequence[KernelProfile], duration_us: float, call_us: float | None) -> Diagnosis | None:

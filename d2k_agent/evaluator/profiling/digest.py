@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from d2k_agent.contract.profile import Bottleneck, HotLine, KernelProfile, Profile, ProfileWish
 from d2k_agent.evaluator.profiling import metrics
-from d2k_agent.evaluator.profiling.bottleneck import Unit, call_diagnosis, idle_percent, kernel_diagnosis
+from d2k_agent.evaluator.profiling.bottleneck import Spread, Unit, call_diagnosis, kernel_diagnosis
 from d2k_agent.evaluator.profiling.table import Launch
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
@@ -91,9 +92,8 @@ def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float
         return _mean(again, metric) if found is None else found
 
     stall, stall_percent = _main_stall(again or launches)
-    waves, sm_percent, occupancy = value(longest, metrics.WAVES), mean(metrics.SM), mean(metrics.OCCUPANCY)
-    units = _units(mean)
-    idle = idle_percent(longest.grid, waves, value(longest, metrics.MULTIPROCESSORS))
+    sm_percent, occupancy = mean(metrics.SM), mean(metrics.OCCUPANCY)
+    units, spread = _units(mean), _spread(launches, longest)
     percents = {unit.bottleneck: unit.percent for unit in units}
     pipe = next(unit for unit in units if unit.bottleneck is Bottleneck.PIPE)
     sections = [name for names in metrics.SECTION_METRICS.values() for name in names]
@@ -116,8 +116,9 @@ def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float
         l2_percent=percents[Bottleneck.L2],
         pipe_percent=pipe.percent,
         pipe=metrics.PIPES.get(pipe.counter) if pipe.percent is not None else None,
-        waves=waves,
-        diagnosis=kernel_diagnosis(units, sm_percent, idle, occupancy),
+        waves=spread.waves,
+        diagnosis=kernel_diagnosis(units, sm_percent, spread, occupancy),
+        shared_percent=percents[Bottleneck.SHARED],
         counters={name: found for name in sections if (found := _mean(again, name)) is not None},
     )
 
@@ -131,8 +132,28 @@ def _units(mean: Callable[[str], float | None]) -> list[Unit]:
         Unit(Bottleneck.TENSOR, metrics.TENSOR, mean(metrics.TENSOR)),
         Unit(Bottleneck.DRAM, metrics.DRAM, mean(metrics.DRAM)),
         Unit(Bottleneck.L2, l2, mean(l2)),
+        Unit(Bottleneck.SHARED, metrics.SHARED, mean(metrics.SHARED)),
         Unit(Bottleneck.PIPE, pipe, percent),
     ]
+
+
+def _spread(launches: Sequence[Launch], longest: Launch) -> Spread:
+    multiprocessors = value(longest, metrics.MULTIPROCESSORS)
+    return Spread(
+        idle_percent=_lost(launches, metrics.SM_ACTIVE, metrics.SM_ELAPSED),
+        uneven_percent=_lost(launches, metrics.SM_ACTIVE, metrics.SM_ACTIVE_MOST),
+        blocks=math.prod(longest.grid) if longest.grid else None,
+        multiprocessors=None if multiprocessors is None else int(multiprocessors),
+        waves=value(longest, metrics.WAVES),
+    )
+
+
+def _lost(launches: Sequence[Launch], some: str, every: str) -> float | None:
+    """By how many percent the cycles of `some` fall short of those of `every`, over the launches that tell both."""
+    told = [(value(launch, some), value(launch, every)) for launch in launches]
+    known = [(part, whole) for part, whole in told if part is not None and whole]
+    total = sum(whole for _, whole in known)
+    return 100 * max(0.0, 1 - sum(part for part, _ in known) / total) if total else None
 
 
 def _mean(launches: Sequence[Launch], metric: str) -> float | None:

@@ -11,18 +11,25 @@ SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 L2 = "lts__throughput.avg.pct_of_peak_sustained_elapsed"
-L2_SECTORS = "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
-"""A single counter that stands for L2 where L2's throughput, the busiest of several, was not asked for."""
+L2_SECTORS = "lts__t_sectors_srcunit_tex.avg.pct_of_peak_sustained_elapsed"
+"""A single counter that stands for L2 where L2's throughput, the busiest of several, was not asked for: what the SMs
+draw. The count of all sectors could not reach its peak, which holds a third for the traffic between the cache's halves.
+"""
+SHARED = "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+"""The data pipe of shared memory and L1. Bank conflicts lengthen it; they are no more instructions for the LSU."""
 L2_HIT = "lts__t_sector_hit_rate.pct"
 OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 REGISTERS = "launch__registers_per_thread"
 WAVES = "launch__waves_per_multiprocessor"
 MULTIPROCESSORS = "launch__sm_count"
+SM_ACTIVE, SM_ACTIVE_MOST, SM_ELAPSED = "sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_elapsed.max"
+"""Cycles with a warp, of the SMs' mean and of the busiest SM, and all that the kernel took."""
 
 PIPES = {
     "sm__inst_executed.avg.pct_of_peak_sustained_elapsed": "issue of instructions",
     "sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_elapsed": "ALU (integers, comparisons, bits)",
     "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_elapsed": "FMA (float arithmetic)",
+    "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_elapsed": "FP64 (double precision)",
     "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_elapsed": "XU (exp, log, conversions)",
     "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_elapsed": "LSU (loads and stores, shared memory)",
 }
@@ -65,7 +72,10 @@ def stall_metric(reason: str) -> str:
 
 BASIC = (DURATION, DRAM, OCCUPANCY, REGISTERS, *LIMITERS)
 """What GPUs of every generation count, and profilers of every age know."""
-LIGHT = (*BASIC, WAVES, MULTIPROCESSORS, TENSOR, L2_SECTORS, *PIPES)
+LIGHT = (
+    *(*BASIC, WAVES, MULTIPROCESSORS, TENSOR, L2_SECTORS, SHARED, *PIPES),
+    *(SM_ACTIVE, SM_ACTIVE_MOST, SM_ELAPSED),
+)
 
 MEMORY = (
     *("dram__bytes_read.sum", "dram__bytes_write.sum", L2, L2_HIT, "l1tex__t_sector_hit_rate.pct"),
@@ -99,6 +109,8 @@ LABELS = {
     "Registers Per Thread": REGISTERS,
     "Waves Per SM": WAVES,
     "# SMs": MULTIPROCESSORS,
+    "SM Active Cycles": SM_ACTIVE,
+    "Elapsed Cycles": SM_ELAPSED,
     "Block Limit SM": "launch__occupancy_limit_blocks",
     "Block Limit Registers": "launch__occupancy_limit_registers",
     "Block Limit Shared Mem": "launch__occupancy_limit_shared_mem",
