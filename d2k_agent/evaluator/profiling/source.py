@@ -35,6 +35,7 @@ _SHORT = {
     "short_sb": "short_scoreboard",
     "sleep": "sleeping",
     "tex": "tex_throttle",
+    "warpgroup_arrive": "gmma",
 }
 """How the page shortens the names of stalls."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from d2k_agent.evaluator.profiling import metrics
 from d2k_agent.evaluator.profiling.source import MOST_LINES, read_hot_lines
 from tests.evaluator.profiling.fakes import CASES
 
@@ -38,3 +39,20 @@ def test_many_lines_stay_few() -> None:
     lines = read_hot_lines(page)["k"]
     assert len(lines) == MOST_LINES
     assert all(len(line.text) <= 100 and line.share == pytest.approx(1 / 40) for line in lines)
+
+
+SAMPLED = (
+    "barrier branch_resolving dispatch_stall drain imc_miss lg_throttle long_scoreboard math_pipe_throttle membar "
+    "mio_throttle misc no_instructions not_selected short_scoreboard sleeping tex_throttle wait warpgroup_arrive"
+)
+"""The stalls that a profile recorded on an H200 has samples of."""
+
+
+@pytest.mark.parametrize("stall", SAMPLED.split())
+def test_every_stall_that_is_sampled_on_an_h200_has_words(stall: str) -> None:
+    column = f"smsp__pcsamp_warps_issue_stalled_{stall}"
+    page = (
+        f'"File Path","solution.py"\n"Function Name","k"\n"Line No","Source","# Samples","{column}"\n"1","x","9","9"\n'
+    )
+    (line,) = read_hot_lines(page)["k"]
+    assert line.stall in metrics.STALLS.values()
