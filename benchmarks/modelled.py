@@ -77,6 +77,9 @@ def measured_sources(task: Task, left_out: list[str]) -> Iterator[Source]:
 
 def _stored(task: Task, data: dict[str, Any], left_out: list[str]) -> Iterator[Source]:
     left_out.append(f"{task.slug}: the reference is no Triton")
+    if "provenance" not in data:
+        left_out.append(f"{task.slug}: baseline and expert were measured on other numbers of ranks alone")
+        return
     if not is_target(data["provenance"]["device"], TARGET):
         left_out.append(f"{task.slug}: baseline and expert were measured on {data['provenance']['device']}")
         return

@@ -11,10 +11,13 @@ task's first workload (first). `overhead` is what a submission takes beyond comp
 evaluator warm.
 
 A task for several ranks has one on each GPU, and the bytes that each sends over its links in a call stand beside those
-that have to cross. Where there are fewer GPUs, ranks share them, and nothing is stored.
+that have to cross. Where there are fewer GPUs, ranks share them, and nothing is stored. Its spread is of the first
+workload alone: the other two kinds are for one rank.
 
 Needs one NVIDIA GPU, torch and triton; nothing of the controller. Each result is appended to FILE as it is measured,
-and what FILE holds already is not measured again. --write stores the latencies as hidden/baselines.json of the task.
+and what FILE holds already is not measured again: the same command goes on where it was ended, on the same machine, and
+the baseline beside each source shows that nothing moved meanwhile. --write stores the latencies as
+hidden/baselines.json of the task.
 """
 
 from __future__ import annotations
@@ -22,22 +25,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import runpy
 import secrets
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from d2k_agent.app.proving import shortcoming
+from benchmarks.gpu.floors import headroom_rows, headroom_table
+from benchmarks.gpu.results import ResultsFile, end_when_terminated
+from benchmarks.gpu.storing import compulsory_bytes, ranks_of, registered, store
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, VerdictStatus, source_sha256
-from d2k_agent.contract.wire import from_data, to_data
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
+from d2k_agent.contract.wire import to_data
+from d2k_agent.errors import D2KError
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
 from tests.evaluator import scaling
@@ -51,9 +56,7 @@ class Session:
     """One evaluator and the file of results. What was judged before counts where every text it rests on is the same."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
-        self._known: dict[str, dict[str, Any]] = {item["key"]: item for item in map(json.loads, lines)}
+        self._results = ResultsFile(path)
         self._began = time.monotonic()
         self._id = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {secrets.token_hex(4)}"
         self._launcher = ProcessLauncher(here().evaluator_environment(), progress=self._say)
@@ -71,17 +74,14 @@ class Session:
             *([str(job.ranks)] * bool(job.ranks)),
         ]
         key = f"{name} {source_sha256(chr(0).join(texts))}"
-        if key not in self._known:
+        item = self._results.get(key)
+        if item is None:
             self._say(f"== {name}")
             verdict = self._launcher.launch(job)
             if verdict.status is not VerdictStatus.PASSED:
                 sys.exit(f"{name}: {verdict.status}: {verdict.message}")
-            item = {"key": key, "session": self._id, "verdict": to_data(verdict)}
-            if self._path is not None:
-                with self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(item) + "\n")
-            self._known[key] = item
-        return {**self._known[key]["verdict"], "session": self._known[key]["session"]}
+            item = self._results.add(key, session=self._id, verdict=to_data(verdict))
+        return {**item["verdict"], "session": item["session"]}
 
     def close(self) -> None:
         """End the evaluator."""
@@ -112,35 +112,38 @@ def sources_of(task: Task) -> dict[str, str]:
     }
 
 
-def latencies(session: Session, task: Task, ranks: int | None = None) -> dict[str, dict[str, Any]]:
-    """The verdict on each of the three sources."""
+def latencies(session: Session, task: Task, ranks: int | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The name of each of the three sources and the verdict on it, as it is reached."""
 
     def asked(source: str, **options: Any) -> EvaluatorJob:
         return job(bundle, source, baseline, ranks=ranks, **options)
 
     sources, bundle = sources_of(task), task.bundle()
     baseline = sources["baseline"]
-    return {
-        "reference": session.judge("reference", asked(sources["reference"], beat=NEVER, trusted=True)),
-        "baseline": session.judge("baseline", asked(baseline, beat=NEVER, kind=JobKind.CONFIRM)),
-        "expert": session.judge("expert", asked(sources["expert"], kind=JobKind.CONFIRM)),
-    }
+    yield "reference", session.judge("reference", asked(sources["reference"], beat=NEVER, trusted=True))
+    yield "baseline", session.judge("baseline", asked(baseline, beat=NEVER, kind=JobKind.CONFIRM))
+    yield "expert", session.judge("expert", asked(sources["expert"], kind=JobKind.CONFIRM))
 
 
-def spreads(session: Session, task: Task, repeats: int, wanted: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+def spreads(
+    session: Session, task: Task, repeats: int, wanted: Sequence[str], ranks: int | None = None
+) -> dict[str, list[dict[str, Any]]]:
     """Verdicts on the same source in fresh processes, by what was wanted: SPREADS."""
-    label = task.workloads[0].label
-    quick, expert = _without_variations(task.bundle()), sources_of(task)["expert"]
-    makes: dict[str, Callable[[], EvaluatorJob]] = {
-        "short": lambda: job(scaling.task(n=1 << 20, mode="graph"), scaling.HONEST, None),
-        "long": lambda: job(scaling.task(n=1 << 30), scaling.TWICE, None),
-        "first": lambda: job(quick, expert, None, workloads=(label,)),
-    }
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in wanted}
     for number in range(repeats):
         for name in wanted:
-            found[name].append(session.judge(f"{name} {number}", makes[name]()))
+            found[name].append(session.judge(f"{name} {number}", spread_job(task, name, ranks)))
     return found
+
+
+def spread_job(task: Task, name: str, ranks: int | None = None) -> EvaluatorJob:
+    """What one of SPREADS judges, under a fresh seed; `ranks` are those of the task's own first workload."""
+    if name == "short":
+        return job(scaling.task(n=1 << 20, mode="graph"), scaling.HONEST, None)
+    if name == "long":
+        return job(scaling.task(n=1 << 30), scaling.TWICE, None)
+    quick, label = _without_variations(task.bundle()), task.workloads[0].label
+    return job(quick, sources_of(task)["expert"], None, workloads=(label,), ranks=ranks)
 
 
 def _without_variations(bundle: TaskBundle) -> TaskBundle:
@@ -148,11 +151,6 @@ def _without_variations(bundle: TaskBundle) -> TaskBundle:
     data = json.loads(bundle.hidden["workloads.json"])
     data |= {"smoke": data["smoke"][:1], "variations": [], "repeat_calls": 2}
     return dataclasses.replace(bundle, hidden={**bundle.hidden, "workloads.json": json.dumps(data)})
-
-
-def registered(verdict: dict[str, Any]) -> list[dict[str, Any]]:
-    """The measured workloads of a verdict."""
-    return [result for result in verdict["workloads"] if result["measurement"] is not None]
 
 
 def overhead_s(verdict: dict[str, Any]) -> float:
@@ -164,40 +162,44 @@ def overhead_s(verdict: dict[str, Any]) -> float:
     return float(steps - once - tuning - seconds["timing.timed"])
 
 
-def latency_lines(verdicts: dict[str, dict[str, Any]]) -> list[str]:
-    """Machine, table, and the scores over the baseline."""
-    environment = verdicts["expert"]["environment"]
+def latency_lines(task: Task, verdicts: dict[str, dict[str, Any]]) -> list[str]:
+    """Machine, clocks, headroom over the modelled floors, bytes over links, and the scores over the baseline."""
+    environment = next(iter(verdicts.values()))["environment"]
     versions = ", ".join(f"{name} {environment[name]}" for name in ("driver", "torch", "triton"))
-    scores = [f"{name} {_number(verdicts[name]['geomean_speedup'])}" for name in ("reference", "expert")]
+    scores = [f"{name} {_number(verdict['geomean_speedup'])}" for name, verdict in verdicts.items()]
+    headroom = [row for name, verdict in verdicts.items() for row in headroom_rows(task, name, verdict)]
+    ranked = "ranks" in environment["details"]
     return [
         f"{environment['device_name']}, {versions}",
         "",
         clocks_table(verdicts),
         "",
+        *([headroom_table(headroom), ""] if headroom else []),
+        *([link_table(task, verdicts), ""] if ranked else []),
         f"geometric-mean speedup over the baseline: {', '.join(scores)}",
-        f"drift of the baseline: {_number(verdicts['expert']['drift'])}",
+        *(f"drift of the baseline: {_number(verdicts[name]['drift'])}" for name in ("expert",) if name in verdicts),
         "",
     ]
 
 
 def clocks_table(verdicts: dict[str, dict[str, Any]]) -> str:
-    """A line a source and workload: the four clocks, the error, the speedup over the baseline."""
-    heads = ("source", "workload", "ms", "outside", "audit", "device", "rel_norm", "speedup", "SM MHz", "W")
+    """A line a source and workload: policy, the four clocks, the error, the speedup over the baseline."""
+    heads = ("source", "workload", "policy", "ms", "outside", "audit", "device", "rel_norm", "speedup", "SM MHz", "W")
     rows = []
     for name, verdict in verdicts.items():
         for result in registered(verdict):
             clock = result["measurement"]
             values = [clock[key] for key in ("mean_ms", "outside_ms", "audit_ms", "device_ms")]
             rest = (result["rel_norm"], result["speedup"], clock["sm_mhz"], clock["power_w"])
-            rows.append((name, result["label"], *(_number(value) for value in (*values, *rest))))
-    return table(heads, rows, heads[2:])
+            numbers = (_number(value) for value in (*values, *rest))
+            rows.append((name, result["label"], clock["policy"], *numbers))
+    return table(heads, rows, heads[3:])
 
 
 def link_table(task: Task, verdicts: dict[str, dict[str, Any]]) -> str:
     """A line a source and workload of a task for several ranks: MB a call over each one's links, and what must."""
-    ranks = verdicts["expert"]["environment"]["details"]["ranks"]
-    required = runpy.run_path(str(task.folder / "hidden" / "check.py"))["link_bytes"]
-    compulsory = {workload.label: required({**workload.params, "ranks": ranks}) for workload in task.workloads}
+    ranks = next(iter(verdicts.values()))["environment"]["details"]["ranks"]
+    compulsory = compulsory_bytes(task, ranks)
     heads = ("source", "workload", "compulsory MB", *(f"rank {rank}" for rank in range(ranks)))
     rows = []
     for name, verdict in verdicts.items():
@@ -206,15 +208,6 @@ def link_table(task: Task, verdicts: dict[str, dict[str, Any]]) -> str:
             counts = [None if count is None else count / 1e6 for count in (compulsory[result["label"]], *sent)]
             rows.append((name, result["label"], *map(_number, counts)))
     return table(heads, rows, heads[2:])
-
-
-def unstorable(verdicts: dict[str, dict[str, Any]], ranks: int | None) -> str:
-    """Why latencies of several ranks do not stand for the task; empty where they do, or it is for one."""
-    details = verdicts["expert"]["environment"]["details"]
-    if ranks is not None:
-        return "the task's own number of ranks is the one that is stored: leave --ranks out"
-    shared = len(set(details.get("gpus", []))) < details.get("ranks", 1) > 1
-    return "ranks shared a GPU, so that nothing crossed a link: use a machine with a GPU for each" if shared else ""
 
 
 def _number(value: float | None) -> str:
@@ -235,81 +228,52 @@ def spread_lines(found: dict[str, list[dict[str, Any]]]) -> list[str]:
     return lines
 
 
-def baselines(verdicts: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The contents of hidden/baselines.json: milliseconds by workload and source, and where they come from.
-
-    Exits where they come from different sessions: such latencies are not to be compared. And where the expert uses up
-    more of a gate than it may: the task is not to be shipped as it is.
-    """
-    sessions = {verdict["session"] for verdict in verdicts.values()}
-    if len(sessions) > 1:
-        sys.exit("the three sources were measured in different sessions; give a new file for --json and measure anew")
-    (session,) = sessions
-    judged = {name: value for name, value in verdicts["expert"].items() if name != "session"}
-    if told := shortcoming(from_data(Verdict, judged)):
-        sys.exit(f"baselines.json is not written: {told}")
-    environment = verdicts["expert"]["environment"]
-    labels = [result["label"] for result in registered(verdicts["expert"])]
-    by_source = {
-        name: {result["label"]: result["measurement"]["mean_ms"] for result in registered(verdict)}
-        for name, verdict in verdicts.items()
-    }
-    return {
-        "workloads": {
-            label: {f"{name}_ms": float(f"{values[label]:.6g}") for name, values in by_source.items()}
-            for label in labels
-        },
-        "provenance": {
-            "device": environment["device_name"],
-            "driver": environment["driver"],
-            "torch": environment["torch"],
-            "triton": environment["triton"],
-            "python": environment["python"],
-            "policy": ", ".join(
-                dict.fromkeys(item["measurement"]["policy"] for item in registered(verdicts["expert"]))
-            ),
-            "date": session[:10],
-            "task_digest": environment["task_digest"],
-            "evaluator_digest": environment["evaluator_digest"],
-            "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},
-            "method": "benchmarks/gpu/tasks.py: one evaluator, one session; the expert A B B A with the baseline",
-        },
-    }
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", help="a slug")
     parser.add_argument("--repeats", type=int, default=10, help="fresh processes for the spread (0: leave it out)")
     parser.add_argument(
-        "--only-spread", nargs="?", const=",".join(SPREADS), help=f"leave the three sources out ({', '.join(SPREADS)})"
+        "--only-spread", nargs="?", const="", help=f"leave the three sources out ({', '.join(SPREADS)})"
     )
     parser.add_argument("--ranks", type=int, help="for a task that is for several ranks: how many (its usual number)")
     parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
-    wanted = (options.only_spread or ",".join(SPREADS)).split(",")
-    if set(wanted) - set(SPREADS):
-        parser.error(f"--only-spread takes {', '.join(SPREADS)}, with commas between")
     task = find_task(options.task)
+    known = SPREADS[-1:] if ranks_of(task) else SPREADS
+    wanted = (options.only_spread or ",".join(known)).split(",")
+    if set(wanted) - set(known):
+        parser.error(f"--only-spread takes {', '.join(known)} of this task, with commas between")
+    end_when_terminated()
     session = Session(options.json)
+    verdicts: dict[str, dict[str, Any]] = {}
     try:
-        if not options.only_spread:
-            verdicts = latencies(session, task, options.ranks)
-            print("\n".join(latency_lines(verdicts)), flush=True)
-            if "ranks" in verdicts["expert"]["environment"]["details"]:
-                print(link_table(task, verdicts), flush=True)
-            if options.write:
-                if told := unstorable(verdicts, options.ranks):
-                    sys.exit(f"baselines.json is not written: {told}")
-                text = json.dumps(baselines(verdicts), indent=2) + "\n"
-                (task.folder / "hidden" / "baselines.json").write_text(text, encoding="utf-8")
+        if options.only_spread is None:
+            for name, verdict in latencies(session, task, options.ranks):
+                verdicts[name] = verdict
+            print("\n".join(latency_lines(task, verdicts)), flush=True)
+            told = store(task, verdicts) if options.write else ""
+            if told:
+                sys.exit(f"baselines.json is not written: {told}")
         if options.repeats:
-            print("\n".join(spread_lines(spreads(session, task, options.repeats, wanted))))
+            print("\n".join(spread_lines(spreads(session, task, options.repeats, wanted, options.ranks))))
+    except KeyboardInterrupt:
+        return ended_early(task, verdicts, options.json)
+    except D2KError as problem:
+        sys.exit(str(problem))
     finally:
         session.close()
     return 0
+
+
+def ended_early(task: Task, verdicts: dict[str, dict[str, Any]], file: Path | None) -> int:
+    """Print what is there; 130."""
+    if verdicts:
+        print("\n".join(latency_lines(task, verdicts)))
+    kept = "is lost without --json FILE" if file is None else f"is in {file}: the same command goes on from there"
+    print(f"ended early; what was measured {kept}", flush=True)
+    return 130
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ Does not cover: running anything of a task. Standard library only; torch is neve
 from d2k_agent.catalog.checking import Finding, check_task
 from d2k_agent.catalog.finding import find_task, list_tasks, shipped_task
 from d2k_agent.catalog.impossible import IMPOSSIBLE, suspected
-from d2k_agent.catalog.latencies import SourceLatencies, source_latencies
+from d2k_agent.catalog.latencies import OTHER_RANKS, SourceLatencies, source_latencies
 from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
 from d2k_agent.catalog.resources import (
     data_root,
@@ -27,6 +27,7 @@ from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
 __all__ = [
     "IMPOSSIBLE",
     "LEVELS",
+    "OTHER_RANKS",
     "SHARED_FILES",
     "Counts",
     "Finding",

@@ -10,6 +10,9 @@ from typing import Any
 from d2k_agent.catalog.reading import read_object
 from d2k_agent.errors import UsageError
 
+OTHER_RANKS = "other_ranks"
+"""The key of latencies by other numbers of ranks than the task's usual one, which are written like those."""
+
 
 @dataclass(frozen=True)
 class SourceLatencies:
@@ -26,12 +29,25 @@ class SourceLatencies:
         return self.baseline_ms / self.expert_ms
 
 
-def source_latencies(folder: Path) -> dict[str, SourceLatencies]:
-    """By workload; empty where nothing was measured. Raises UsageError where the file is not what it should be."""
+def source_latencies(folder: Path, ranks: int | None = None) -> dict[str, SourceLatencies]:
+    """By workload; empty where nothing was measured. Raises UsageError where the file is not what it should be.
+
+    `ranks` is another number of ranks than the task's usual one (None).
+    """
     path = folder / "hidden" / "baselines.json"
     if not path.is_file():
         return {}
     data: dict[str, Any] = read_object(path)
+    others = data.pop(OTHER_RANKS, {})
+    if not isinstance(others, dict):
+        told = f"{OTHER_RANKS} must be an object by numbers of ranks, not {others!r:.80}"
+        raise UsageError(f"{path}: {told}; measure again: make gpu-tasks")
+    if ranks is None and (data or not others):
+        return _read(path, data)
+    return _read(path, others[str(ranks)]) if str(ranks) in others else {}
+
+
+def _read(path: Path, data: Any) -> dict[str, SourceLatencies]:
     try:
         device = str(data["provenance"]["device"])
         workloads = {str(label): dict(item) for label, item in data["workloads"].items()}

@@ -45,3 +45,23 @@ def test_a_latency_that_cannot_be_is_named(tmp_path: Path, value: object) -> Non
 def test_a_damaged_record_is_named(tmp_path: Path, damaged: object) -> None:
     with pytest.raises(UsageError, match=r"baselines\.json: .*measure again"):
         source_latencies(recorded(tmp_path, damaged))
+
+
+def test_other_numbers_of_ranks_are_read_beside_the_usual_one(tmp_path: Path) -> None:
+    four = {**WHOLE, "workloads": {"large": {"reference_ms": 9.0, "baseline_ms": 8.0, "expert_ms": 2.0}}}
+    both, alone = {**WHOLE, "other_ranks": {"4": four}}, {"other_ranks": {"4": four}}
+    for name, data, speedups in (
+        ("both", both, (3.0, 4.0)),
+        ("alone", alone, (None, 4.0)),
+        ("usual", WHOLE, (3.0, None)),
+    ):
+        (tmp_path / name).mkdir()
+        folder = recorded(tmp_path / name, data)
+        found = [source_latencies(folder, ranks).get("large") for ranks in (None, 4)]
+        assert tuple(item and item.speedup for item in found) == speedups
+        assert source_latencies(folder, 8) == {}
+
+
+def test_damaged_other_ranks_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="other_ranks must be an object by numbers of ranks, not 4"):
+        source_latencies(recorded(tmp_path, {**WHOLE, "other_ranks": 4}))

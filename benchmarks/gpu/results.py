@@ -1,0 +1,46 @@
+"""What benchmarks on a GPU share: a file of results that outlives a killed process, and an end that frees the GPU."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+
+class ResultsFile:
+    """JSON objects with a key, one a line, appended as they are measured; without a path they are in memory alone.
+
+    The last object of a key counts. A last line that a killed process left unfinished is dropped.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        text = path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
+        whole, _, rest = text.rpartition("\n")
+        if path is not None and rest:
+            path.write_text(f"{whole}\n" if whole else "", encoding="utf-8")
+        self._items: dict[str, dict[str, Any]] = {item["key"]: item for item in map(json.loads, whole.splitlines())}
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The object of that key, None where there is none."""
+        return self._items.get(key)
+
+    def add(self, key: str, **values: Any) -> dict[str, Any]:
+        """Append an object with that key, and with the time."""
+        item = {"key": key, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **values}
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(item) + "\n")
+        self._items[key] = item
+        return item
+
+    def every(self) -> list[dict[str, Any]]:
+        """All of them, in the order of their first lines."""
+        return list(self._items.values())
+
+
+def end_when_terminated() -> None:
+    """From now on SIGTERM raises KeyboardInterrupt, as SIGINT does: evaluators are closed, and leases given back."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
