@@ -80,11 +80,14 @@ bench: $(STAMP) ## measure ratios side by side: each file of benchmarks/
 
 # On a GPU machine, with its own Python, torch and triton. What a file of results holds is not measured again.
 GPU_PYTHON ?= python3
+# gpu-tasks measures muon, gpu-profile looks at every task, where none is named: TASKS="muon fused_linear_ce".
+TASKS ?=
 # WRITE=1 stores the latencies as hidden/baselines.json of each task.
-TASKS ?= muon
 WRITE ?=
-# RANKS=4 measures a task for several ranks on so many, which is not stored.
+# RANKS=4 measures a task for several ranks on so many, which are stored beside its usual number.
 RANKS ?=
+# How often a source is judged in fresh processes for the spread.
+REPEATS ?= 10
 gpu-here:
 	@$(GPU_PYTHON) -c 'import sys, torch, triton; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { \
 		echo "$(GPU_PYTHON) sees no NVIDIA GPU, or has no torch and triton." \
@@ -94,14 +97,21 @@ gpu-test: gpu-here ## run the tests that need a GPU, with that machine's own Pyt
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
 		--import-mode=importlib tests/gpu tests/evaluator tests/isolation
 
+# Each GPU that is visible judges its part where pytest-xdist is there. Where it is not, K="-k 'H1 or H2'" names a part,
+# and CUDA_VISIBLE_DEVICES the GPU that judges it.
+K ?=
 gpu-cheats: gpu-here ## judge cheats that need a GPU, with the static rules and without, and the honest kernels
-	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \
-		--import-mode=importlib tests/evaluator/test_cheats_judged.py
+	@seen=$${CUDA_VISIBLE_DEVICES:-$$($(GPU_PYTHON) -c 'import torch; print(*range(torch.cuda.device_count()), sep=",")')}; \
+	workers=$$($(GPU_PYTHON) -c 'import importlib.util as u, sys; n = len(sys.argv[1].split(",")); \
+		print(f"--numprocesses {n} --dist worksteal" if n > 1 and u.find_spec("xdist") else "")' "$$seen"); \
+	CUDA_VISIBLE_DEVICES="$$seen" $(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. \
+		-o "markers=gpu: needs a GPU" --import-mode=importlib --durations=10 -v $$workers $(K) \
+		tests/evaluator/test_cheats_judged.py
 
 gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GPU that is here
 	@mkdir -p build
-	@for task in $(TASKS); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl$(if $(WRITE), \
-		--write)$(if $(RANKS), --ranks $(RANKS)) || exit 1; done
+	@for task in $(or $(TASKS),muon); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl \
+		--repeats $(REPEATS)$(if $(WRITE), --write)$(if $(RANKS), --ranks $(RANKS)) || exit 1; done
 
 # Files of benchmarks/gpu that take tasks, --json FILE and --full. FULL=1 spreads more over several calls.
 GPU_PROFILE := profiles
