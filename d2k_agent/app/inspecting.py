@@ -98,7 +98,7 @@ class ReportCache:
         Left out is one without a report, or with a report that a busy machine may have spoilt.
         """
         report = verdict.compile_report
-        if report is None or report.error_kind not in (None, "compile"):
+        if report is None or report.error_kind not in (None, "compile", "launch"):
             return
         made = datetime.now(UTC).isoformat(timespec="seconds")
         path = self._path(key)

@@ -66,8 +66,9 @@ class CompileReport:
     """The compiler's view of `run()` at the registered shapes, for one target.
 
     `error` is the first failure in words for the author (None when everything compiled and fits the target), and
-    `error_kind` says which: "compile" (a kernel does not compile or fit), "run" (the host code raised), "exit" (it
-    left the process), "time" (the limit);
+    `error_kind` says which: "compile" (a kernel does not compile), "launch" (it compiles, and needs more than the
+    target has; "compile" in older records), "run" (the host code raised), "exit" (it left the process), "time" (the
+    limit);
     `not_compiled` counts autotuner configurations left out (decision: the first eight, within a minute).
     `peak_bytes` are the most bytes of tensors that the host code held at once beyond the inputs, by workload.
     `multiprocessors` and `shared_limit_bytes` (of one block) are the target's; None in records from before they were

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from d2k_agent.contract import CompileReport, KernelReport
 from d2k_agent.models.tokens import count_tokens
-from d2k_agent.reports.compile_text import MOST_WARNINGS, UNTOLD, importance, not_launched, spilled
+from d2k_agent.reports.compile_text import MOST_WARNINGS, UNTOLD, failure_words, importance, not_launched, spilled
 from d2k_agent.reports.tables import UNKNOWN
 
 MOST_TOKENS = 1_500
@@ -58,8 +58,7 @@ def _outcome(report: CompileReport) -> str:
     if report.error is None:
         launched = sum(1 for kernel in report.kernels if kernel.launches)
         return f"compiles for {where}, kernel variants: {launched}"
-    verb = {"run": "run() fails before its kernels are compiled", "time": "not compiled in time"}
-    return f"{verb.get(report.error_kind or '', 'does not compile')} for {where}: {_at_the_place(report.error)}"
+    return f"{failure_words(report)} for {where}: {_at_the_place(report.error)}"
 
 
 def _at_the_place(error: str) -> str:

@@ -35,11 +35,22 @@ def compile_text(report: CompileReport, max_chars: int = MOST_CHARS) -> str:
     return _cut(text, max_chars)
 
 
+def failure_words(report: CompileReport) -> str:
+    """What the report's error is an error of."""
+    words = {
+        "launch": "does not launch",
+        "run": "run() fails before its kernels are compiled",
+        "time": "not compiled in time",
+    }
+    return words.get(report.error_kind or "", "does not compile")
+
+
 def _outcome(report: CompileReport) -> str:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
     if report.error is not None:
-        verb = {"run": "run() fails before its kernels are compiled", "time": "Not compiled in time"}
-        return f"{verb.get(report.error_kind or '', 'Does not compile')} for {where}: {report.error}"
+        failure = failure_words(report)
+        opening = failure if failure.startswith("run()") else failure.capitalize()
+        return f"{opening} for {where}: {report.error}"
     shapes = f" at {', '.join(report.workloads)}" if report.workloads else ""
     launched = sum(1 for kernel in report.kernels if kernel.launches)
     return (

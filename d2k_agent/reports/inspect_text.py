@@ -8,7 +8,7 @@ from typing import Any
 
 from d2k_agent.contract import CompileReport, KernelReport, Verdict
 from d2k_agent.contract.wording import counted
-from d2k_agent.reports.compile_text import importance, not_launched, spilled
+from d2k_agent.reports.compile_text import failure_words, importance, not_launched, spilled
 from d2k_agent.reports.tables import NOT_READ, UNKNOWN, count, table
 from d2k_agent.reports.verdict_data import verdict_data
 
@@ -69,8 +69,7 @@ def _lines(item: Inspected) -> Iterator[str]:
 def _outcome(report: CompileReport, launched: int) -> str:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
     if report.error is not None:
-        verb = {"run": "run() fails before its kernels are compiled", "time": "not compiled in time"}
-        return f"{where}: {verb.get(report.error_kind or '', 'does not compile')}: {report.error}"
+        return f"{where}: {failure_words(report)}: {report.error}"
     return f"{where}: {counted(launched, 'kernel variant')} launched at {', '.join(report.workloads)}"
 
 

@@ -54,6 +54,7 @@ def test_the_target_and_that_nothing_ran_are_said_first() -> None:
 def test_each_kind_of_failure_has_its_own_opening() -> None:
     openings = {
         "compile": "Does not compile for b200",
+        "launch": "Does not launch for b200",
         "run": "run() fails before its kernels are compiled for b200",
         "time": "Not compiled in time for b200",
         None: "Does not compile for b200",

@@ -89,6 +89,10 @@ def test_an_error_comes_first_and_a_verdict_without_a_report_is_told_by_its_mess
     text = inspect_text([inspected(broken, VerdictStatus.COMPILE_ERROR, message="kernel a does not fit b200")])
     assert text.startswith("b200 (sm_100, Triton 3.7.1): does not compile: kernel a does not fit b200")
     assert text.count("kernel a does not fit") == 1
+    launched = row(replace(REPORT, error="kernel a does not fit b200", error_kind="launch"), "product:30")
+    assert launched["launches"] == "3"
+    text = inspect_text([inspected(replace(REPORT, error="it does not fit", error_kind="launch"))])
+    assert text.startswith("b200 (sm_100, Triton 3.7.1): does not launch: it does not fit\n")
     timed_out = inspect_text([inspected(None, VerdictStatus.TIMED_OUT, message="compiling took too long")])
     assert timed_out == "b200: timed_out: compiling took too long"
 

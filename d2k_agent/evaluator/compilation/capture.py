@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import triton
+from triton.runtime.errors import OutOfResources
 
 from d2k_agent.evaluator.compilation.compiler import Request
 from d2k_agent.evaluator.compilation.fake_cuda import FakeTensors, HostTensors, torch_claims
@@ -55,16 +56,24 @@ class Capture:
     """One pass over a candidate. `problem` is what stopped it, None when every workload went through.
 
     `workloads` are those that did, by label: the most bytes of new tensors alive in the call, with what was kept of the
-    import and of the calls before it, as a GPU's allocator counts.
+    import and of the calls before it, as a GPU's allocator counts. With `go_on` a kernel that needs more than the
+    target has is left out instead and is in `unfit`, so that the others are seen; a workload that asks for one does not
+    go through.
     """
 
-    def __init__(self, target: Target, compile_kernel: CompileKernel, registers_of: RegistersOf) -> None:
+    def __init__(
+        self, target: Target, compile_kernel: CompileKernel, registers_of: RegistersOf, *, go_on: bool = False
+    ) -> None:
         self.uses: dict[str, KernelUse] = {}
         self.workloads: dict[str, int] = {}
         self.label: str | None = None
         """The workload being run; None while solution.py is imported."""
         self.problem: BaseException | None = None
         self.last_request: Request | None = None
+        self.unfit: dict[str, tuple[Request, OutOfResources]] = {}
+        """By the kernel's name, the first variant of it."""
+        self._unfit_at: set[str | None] = set()
+        self._go_on = go_on
         self._counts = True
         self._meter = CallMeter()
         self.tuning = Tuning(self._meter.tuning)
@@ -87,7 +96,8 @@ class Capture:
                     self.label = label
                     with self._meter.call():
                         run(*values)
-                    self.workloads[label] = self._meter.peak_bytes
+                    if label not in self._unfit_at:
+                        self.workloads[label] = self._meter.peak_bytes
                 self._counts = False
                 for self.label, values in arguments * REPEATED_CALLS:
                     run(*values)
@@ -104,7 +114,14 @@ class Capture:
     def _compile(self, source: Any, target: Any = None, options: Any = None, **_: Any) -> Any:
         request = Request(source, target, options, optional=self.tuning.optional)
         self.last_request = request
-        compiled = self._compile_kernel(request)
+        try:
+            compiled = self._compile_kernel(request)
+        except OutOfResources as problem:
+            if not self._go_on or self.tuning.current is not None:
+                raise
+            self.unfit.setdefault(request.name, (request, problem))
+            self._unfit_at.add(self.label)
+            return _SilentKernel(request.key)
         self.uses.setdefault(str(compiled.hash), KernelUse(compiled, request))
         return compiled
 

@@ -22,7 +22,7 @@ EXCERPT_LINES = 4
 
 @dataclass(frozen=True)
 class Failure:
-    """`kind` as CompileReport.error_kind has it: compile, run, exit or time."""
+    """`kind` as CompileReport.error_kind has it: compile, launch, run, exit or time."""
 
     kind: str
     text: str
@@ -62,7 +62,7 @@ def describe(problem: BaseException, source: CandidateSource, request: Request |
     if isinstance(problem, CompilationError):
         text = _frontend(problem, source, kernel)
     elif isinstance(problem, OutOfResources):
-        text = _resources(problem, kernel, target)
+        kind, text = "launch", _resources(problem, kernel, target)
     elif isinstance(problem, PTXASError):
         text = f"{kernel} passes Triton, but ptxas refuses its PTX: {_ptxas(str(problem))}"
     elif isinstance(problem, CompilerFailed):
@@ -70,7 +70,7 @@ def describe(problem: BaseException, source: CandidateSource, request: Request |
     elif isinstance(problem, SystemExit):
         kind, text = "exit", f"the code left with SystemExit({problem.code!r}){_at(called)}; it must return or raise"
     elif isinstance(problem, LaunchRefused):
-        text = f"{kernel} cannot be launched: {problem}"
+        kind, text = "launch", f"{kernel} cannot be launched: {problem}"
     elif isinstance(problem, NoRun):
         kind, text = "run", str(problem)
     else:

@@ -18,6 +18,7 @@ from typing import Any
 import triton
 from triton import knobs
 from triton.runtime.cache import triton_key
+from triton.runtime.errors import OutOfResources
 
 from d2k_agent.contract import CompileReport
 from d2k_agent.evaluator.alarm import alarm
@@ -76,7 +77,7 @@ def compile_candidate(
         try:
             job.run(calls, smoke_calls)
         except LimitReached:
-            job.failure = Failure("time", job.unfinished(limit_s))
+            job.failure = job.failure or Failure("time", job.unfinished(limit_s))
     uses = list(job.capture.uses.values()) if job.capture else []
     tuners = list(job.capture.tuning.tuners.values()) if job.capture else []
     return build_report(
@@ -109,20 +110,32 @@ class CompileJob:
     def run(self, calls: Sequence[Call], smoke_calls: Sequence[Call]) -> None:
         """Take the candidate through `calls`, or through `smoke_calls` when its host code needs values."""
         try_calls(smoke_calls, self.target)
-        capture = self._pass(calls, FakeTensors())
+        tensors: type[FakeTensors | HostTensors] = FakeTensors
+        capture = self._pass(calls, tensors())
         if needs_values(capture.problem) and smoke_calls:
             labels = ", ".join(label for label, _ in smoke_calls)
             self.notes.append(
                 "run() reads tensor values on the host, which stalls a GPU: its kernels were compiled at reduced "
                 f"shapes ({labels}), not at the registered ones"
             )
-            capture = self._pass(smoke_calls, HostTensors())
+            calls, tensors = smoke_calls, HostTensors
+            capture = self._pass(calls, tensors())
         if capture.problem is not None:
             where = f"workload {capture.label}: " if capture.label else "importing solution.py: "
             if isinstance(capture.problem, NoRun):
                 where = ""
             failure = describe(capture.problem, self.source, capture.last_request, self.target)
             self.failure = Failure(failure.kind, where + failure.text)
+        if isinstance(capture.problem, OutOfResources):
+            self._see_the_others(calls, tensors(), capture.last_request)
+
+    def _see_the_others(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors, unfit: Request | None) -> None:
+        """One more pass, which leaves out kernels that do not fit: `unfit` is told, further ones become notes."""
+        self.capture = Capture(self.target, self._compile, self._registers, go_on=True)
+        self.capture.run(self.source.path, calls, tensors)
+        for name, (request, problem) in self.capture.unfit.items():
+            if unfit is None or name != unfit.name:
+                self.notes.append(describe(problem, self.source, request, self.target).text)
 
     def _pass(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors) -> Capture:
         scout = Scout()

@@ -10,6 +10,7 @@ from tests.evaluator.compilation.conftest import PRODUCTION, SQUARE, job
 
 JOBS = {
     "shared memory": job("D09a_out_of_resources", "b200", PRODUCTION),
+    "one of several": job("one_does_not_fit", "h200", SQUARE),
     "no such name": job("D09b_compile_error", "b200", PRODUCTION),
     "unknown instruction": job("unknown_instruction", "h200", SQUARE),
     "crashing compiler": job("crashes_the_compiler", "b200", SQUARE),
@@ -25,11 +26,21 @@ JOBS = {
 
 def test_too_much_shared_memory_names_kernel_line_needed_and_available_bytes(answers: dict[str, Any]) -> None:
     report = answers["shared memory"].report
-    assert report.error_kind == "compile"
+    assert report.error_kind == "launch"
     assert "workload w0: kernel _mm (line 8, launched by line 25) does not fit b200" in report.error
     assert "bytes of shared memory, 232448 bytes are available" in report.error
     needed = re.search(r"it needs (\d+) bytes", report.error)
     assert needed is not None and int(needed[1]) > 3 * 256 * 256 * 2
+
+
+def test_beside_kernels_that_do_not_fit_the_others_and_their_warnings_are_told(answers: dict[str, Any]) -> None:
+    report = answers["one of several"].report
+    assert report.error_kind == "launch" and report.error.startswith("workload w0: kernel _greedy (line ")
+    assert [kernel.name for kernel in report.kernels if kernel.launches] == ["_double", "_few"]
+    greedier, few = report.warnings
+    assert greedier.startswith("kernel _greedier (line ") and "bytes of shared memory, 232448 bytes" in greedier
+    assert few.startswith("kernel _few (line ") and "130 of the 132 multiprocessors of h200 stay idle" in few
+    assert report.workloads == () and report.peak_bytes == {}, "none went through"
 
 
 def test_a_compile_error_names_the_line_shows_it_and_says_why(answers: dict[str, Any]) -> None:
@@ -55,7 +66,7 @@ def test_a_compiler_that_crashes_is_told_with_its_last_words(answers: dict[str, 
 
 def test_a_grid_that_no_gpu_accepts_is_refused(answers: dict[str, Any]) -> None:
     report = answers["grid too tall"].report
-    assert report.error_kind == "compile"
+    assert report.error_kind == "launch"
     assert "kernel _mark (line 7, launched by line 13) cannot be launched: grid (1, 67108864, 1)" in report.error
 
 
