@@ -133,12 +133,15 @@ class Curve:
     def saved_after(self, turn: int | None) -> Saved:
         """What an end after `turn` completed turns (None: its own) would have saved and kept of the run.
 
-        Replies after the last turn are saved; GPU time after it is not, since a confirmation follows in any case.
+        Replies after the last turn are saved; GPU time after it is not, since a confirmation follows in any case. Its
+        own end saves nothing, whether or not that was counted.
         """
-        part, last = self.end, self.end
-        if turn is not None:
-            part, last = self.points[turn], self.points[-1]
-        spent, whole = part.spent, self.end.spent
+        whole = self.end.spent
+        if turn is None:
+            sums = (whole.tokens, whole.cost_usd, whole.gpu_seconds)
+            return Saved(*(None if total == 0 else 0.0 for total in sums), None if self.end.best is None else 100.0)
+        part, last = self.points[turn], self.points[-1]
+        spent = part.spent
         return Saved(
             _percent_between(spent.tokens, whole.tokens, whole.tokens, whole.token_gaps - spent.token_gaps),
             _percent_between(spent.cost_usd, whole.cost_usd, whole.cost_usd, whole.cost_gaps - spent.cost_gaps),

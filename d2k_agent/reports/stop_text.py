@@ -23,7 +23,8 @@ SHARES = {
 HEADER = ("policy", "run", "stops after", *SHARES.values())
 METHOD = (
     "A policy sees after each turn what was recorded until then, and ends the run the first time that it says so. "
-    "Saved: the share of what the whole run took, unknown where a part of what is saved was not counted. Score kept: "
+    "Saved: the share of what the whole run took, unknown where a part of what is saved was not counted, and 0 at its "
+    "end, which a stop after the last turn is too. Score kept: "
     "the score after that turn in percent of the final one, both as `report` has them; a candidate that was refused "
     "when judged again is in neither."
 )
@@ -45,9 +46,9 @@ class Kind(Circumstances):
 class PolicyReplay:
     """A policy over a run that is over.
 
-    `after_turn` is None where it let the run go on to its end, and it is `undecided` where it could not tell at some
-    turn of that run, or where another policy had ended it before. `why` and `numbers` are those of the decision that
-    this rests on.
+    `after_turn` is None where it let the run go on, and it is `undecided` where it could not tell at some turn of that
+    run, or where another policy had ended it before. A stop after the last turn is no `early` one and saves nothing.
+    `why` and `numbers` are those of the decision that this rests on.
     """
 
     policy: str
@@ -58,9 +59,14 @@ class PolicyReplay:
     numbers: Mapping[str, float]
 
     @property
+    def early(self) -> bool:
+        """Whether it ends the run before its last turn."""
+        return self.after_turn is not None and self.after_turn < self.run.curve.end.turn
+
+    @property
     def saved(self) -> Saved:
         """What it would have saved and kept of the run: nobody knows where it could not tell."""
-        return NOT_KNOWN if self.undecided else self.run.curve.saved_after(self.after_turn)
+        return NOT_KNOWN if self.undecided else self.run.curve.saved_after(self.after_turn if self.early else None)
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,7 @@ def _by_policy(replays: Sequence[PolicyReplay], runs: Sequence[RunReport]) -> li
 
 
 def _stopped(replays: Sequence[PolicyReplay]) -> int:
-    return sum(replay.after_turn is not None for replay in replays)
+    return sum(replay.early for replay in replays)
 
 
 def _rows(replays: Sequence[PolicyReplay]) -> Iterator[tuple[str, ...]]:
@@ -203,7 +209,7 @@ def _rows(replays: Sequence[PolicyReplay]) -> Iterator[tuple[str, ...]]:
 
 def _when(replay: PolicyReplay) -> str:
     turns = f"{replay.run.curve.end.turn:,}"
-    if replay.after_turn is not None:
+    if replay.early:
         return f"{replay.after_turn:,} of {turns}"
     return f"cannot tell ({turns})" if replay.undecided else f"its end ({turns})"
 
@@ -224,8 +230,15 @@ def _reasons(replays: Iterable[PolicyReplay]) -> Iterator[tuple[str, str]]:
     """Policies with what they did and why, and with all runs of which that is so."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for replay in replays:
-        stops = "does not stop" if replay.after_turn is None else f"stops after turn {replay.after_turn}"
-        does = "cannot tell when to stop" if replay.undecided else stops
+        does = "cannot tell when to stop" if replay.undecided else _does(replay)
         found.setdefault((replay.policy, does, replay.why), []).append(replay.run.name)
     for (policy, does, why), names in found.items():
         yield policy, f"{does} ({', '.join(names)}): {why}"
+
+
+def _does(replay: PolicyReplay) -> str:
+    if replay.after_turn is None:
+        return "does not stop"
+    return (
+        f"stops after turn {replay.after_turn}" if replay.early else f"stops after turn {replay.after_turn}, its last"
+    )

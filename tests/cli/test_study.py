@@ -53,7 +53,8 @@ def test_the_sample_run_is_replayed_without_a_key_or_a_gpu(study: Study, tmp_pat
     answer = study(SAMPLE, "--policy", "plateau:turns=3,percent=1", "--policy", "headroom:factor=1.5")
     assert answer.status == 0 and answer.err == ""
     assert "plateau:turns=3,percent=1 muon 9 of 12 unknown unknown 39.5 % 40.4 %".split() in cells(answer)
-    assert "headroom:factor=1.5 muon 12 of 12 unknown unknown 0.0 % 100.0 %".split() in cells(answer)
+    assert "headroom:factor=1.5 muon its end (12) 0.0 % 0.0 % 0.0 % 100.0 %".split() in cells(answer)
+    assert "stops after turn 12, its last (muon): the candidate of turn 12 takes" in answer.out
     assert "stops after turn 9 (muon): the last 3 turns made the score better by 0 %." in answer.out
     assert "15 of 15 replies came without a complete count of tokens" in answer.out
     assert (
@@ -84,8 +85,9 @@ def test_floors_rest_on_the_ceilings_that_a_run_recorded_and_else_on_todays(stud
 def test_without_a_policy_a_few_of_each_kind_are_replayed(study: Study) -> None:
     data = json.loads(study(SAMPLE, "--json").out)
     assert [replay["policy"] for replay in data["replays"]] == list(DEFAULT_POLICIES)
-    assert {replay["tokens_percent"] for replay in data["replays"]} == {None}, "unknown is never 0"
-    assert {replay["usd_percent"] for replay in data["replays"]} == {None}
+    assert {replay["stops_after_turn"] for replay in data["replays"]} <= {None, 12}
+    assert {replay["tokens_percent"] for replay in data["replays"]} == {0.0}, "nobody counted, and nothing is saved"
+    assert {replay["usd_percent"] for replay in data["replays"]} == {0.0}
     assert [replay["final_score"] for replay in data["replays"]] == [pytest.approx(3.03, abs=0.005)] * len(
         DEFAULT_POLICIES
     )
@@ -165,7 +167,7 @@ def test_what_a_policy_does_after_another_one_ended_the_run_nobody_knows(study: 
     events = [*turns_of([2.0, None, None]), *ending([2.0, None, None], StopReason.STOP_POLICY)]
     recorded(tmp_path, "cut", *events, run=record("cut", protocol="efficient", stop_policy="plateau:turns=2,percent=1"))
     answer = study("cut", *PLATEAU, "--policy", "plateau:turns=5,percent=1")
-    assert "plateau:turns=2,percent=1 cut 3 of 3 0.0 % 0.0 % 0.0 % 100.0 %".split() in cells(answer)
+    assert "plateau:turns=2,percent=1 cut its end (3) 0.0 % 0.0 % 0.0 % 100.0 %".split() in cells(answer)
     unknown = "plateau:turns=5,percent=1 cut cannot tell (3) unknown unknown unknown unknown"
     assert unknown.split() in cells(answer)
     assert "cannot tell when to stop (cut): its own stopping policy ended the run before." in answer.out
