@@ -26,6 +26,7 @@ from d2k_agent.contract import (
 from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
+from d2k_agent.evaluator.checks.ordering import ordering_violations
 from d2k_agent.evaluator.checks.precision import precision_violations
 from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
@@ -208,7 +209,13 @@ class _Case:
         if self._found.report is None or self._found.report.error is not None:
             return None
         rule = self._task.hidden.get("precision", {})
-        return self._violated((*borrowed_names(self._found.report), *precision_violations(self._found.report, rule)))
+        return self._violated(
+            (
+                *borrowed_names(self._found.report),
+                *precision_violations(self._found.report, rule),
+                *ordering_violations(self._found.report, self._task.ranks),
+            )
+        )
 
     def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
         with self._bench.candidate(self._bench.compiling, self._job) as process:

@@ -23,6 +23,8 @@ _PTX_PATTERNS = {
     "cp.async": r"\bcp\.async\.c[ag]\b",
     "setmaxnreg": r"\bsetmaxnreg",
     "atomic": r"\b(?:atom|red)\.",
+    "release.sys": r"\b(?:atom|red|st|fence)\.(?=\S*\bsys\b)\S*\b(?:release|acq_rel|sc)\b|\bmembar\.sys\b",
+    "acquire.sys": r"\b(?:atom|red|ld|fence)\.(?=\S*\bsys\b)\S*\b(?:acquire|acq_rel|sc)\b|\bmembar\.sys\b",
     "bar.sync": r"\bbar(?:rier)?\.sync",
 }
 _ANY_DOT = re.compile(r"\btt\.dot(?:_scaled)?\b|\bttng\.warp_group_dot\b|\bttng\.tc_gen5_mma")
