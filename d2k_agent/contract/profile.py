@@ -78,7 +78,7 @@ class KernelProfile:
     `pipe` is the busiest of the pipes beside the tensor cores, or the issue of instructions itself; `shared_percent` is
     of the pipe that shared memory and the L1 cache have in common. `waves` is the grid
     over the blocks that the GPU holds at once. `counters` are those of the sections that were
-    asked for, by the profiler's name: means over the launches looked into, weighted by their time.
+    asked for, by the profiler's name: means over the launches looked into (`section_launches`), weighted by their time.
     """
 
     name: str
@@ -104,6 +104,7 @@ class KernelProfile:
     counters: dict[str, float] = field(default_factory=dict)
     hot_lines: tuple[HotLine, ...] = ()
     shared_percent: float | None = None
+    section_launches: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class Profile:
     """One call of run() on one workload, after warm-up and autotuning, as Nsight Compute saw it.
 
     The profiler serialises kernels and replays each: durations are a clock of their own and no latency of the policy.
-    `call_us` is the latency of the call as it was measured without the profiler, None where nobody knows it.
+    `call_us` is the latency of the call as it was measured without the profiler, None where nobody knows it. `passes`
+    is how often a launch ran for the counters of the light set, None where the profiler did not say.
     """
 
     workload: str
@@ -122,3 +124,4 @@ class Profile:
     sections: tuple[str, ...] = ()
     call_us: float | None = None
     diagnosis: Diagnosis | None = None
+    passes: int | None = None

@@ -62,7 +62,9 @@ def _evidence(evidence: Evidence) -> str:
 
 
 def section_lines(kernel: KernelProfile, sections: Sequence[str]) -> Iterator[str]:
-    """A line a section: what its counters say of the kernel."""
+    """A line a section: what its counters say of the kernel, and of how many launches where not of all."""
+    few = kernel.section_launches is not None and kernel.section_launches < kernel.launches
+    of = f" (means over {kernel.section_launches} of {kernel.launches} launches)" if few else ""
     for section in sections:
         found = [
             _counted(words, unit, kernel.counters[name])
@@ -72,7 +74,7 @@ def section_lines(kernel: KernelProfile, sections: Sequence[str]) -> Iterator[st
         if section == "scheduler":
             found += _stalls(kernel)
         if found:
-            yield f"{kernel.name} {section}: {', '.join(found)}"
+            yield f"{kernel.name} {section}{of}: {', '.join(found)}"
 
 
 def hot_line_lines(kernel: KernelProfile) -> Iterator[str]:

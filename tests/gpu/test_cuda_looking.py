@@ -17,6 +17,7 @@ from d2k_agent.contract import (
     SanitizerReport,
     VerdictStatus,
 )
+from d2k_agent.evaluator.profiling.sections import COLD
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.gpus import evaluator_environment
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
@@ -28,6 +29,9 @@ BYTES = 4 << 26
 STREAM = HONEST.replace("128", "4096")
 """Enough bytes a block to fill the memory's pipes."""
 LARGE, TINY = task(n=1 << 26), task(n=1 << 10)
+CACHED_BYTES = 4 << 20
+IN_CACHE = task(n=CACHED_BYTES >> 2)
+"""Small enough to stay in the L2 cache from one replay to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +51,7 @@ def profiled(launcher: ProcessLauncher, bundle: object, wish: ProfileWish, sourc
 def test_the_light_set_is_known_to_this_gpu_and_names_the_memory(launcher: ProcessLauncher) -> None:
     profile = profiled(launcher, LARGE, ProfileWish(), STREAM)
     (kernel,) = profile.kernels
-    assert profile.notes == ()
+    assert (profile.notes, profile.passes) == ((), 1), "counters of the call itself: read in one pass"
     assert kernel.diagnosis is not None and kernel.diagnosis.bottleneck is Bottleneck.DRAM
     known = (kernel.tensor_percent, kernel.l2_percent, kernel.shared_percent, kernel.pipe_percent, kernel.waves)
     assert None not in known
@@ -58,7 +62,8 @@ def test_the_light_set_is_known_to_this_gpu_and_names_the_memory(launcher: Proce
 def test_every_section_tells_of_the_longest_kernel(launcher: ProcessLauncher) -> None:
     profile = profiled(launcher, LARGE, ProfileWish(SECTIONS))
     (kernel,) = profile.kernels
-    assert profile.notes == ()
+    assert profile.notes == (COLD,)
+    assert kernel.section_launches == kernel.launches == 1
     assert kernel.counters["dram__bytes_read.sum"] == pytest.approx(BYTES, rel=0.2)
     assert kernel.counters["smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"] == pytest.approx(
         32, rel=0.01
@@ -69,6 +74,11 @@ def test_every_section_tells_of_the_longest_kernel(launcher: ProcessLauncher) ->
     assert store in [line.line for line in kernel.hot_lines]
     assert any("tl.store" in line.text for line in kernel.hot_lines)
     assert sum(line.share for line in kernel.hot_lines) > 0.5
+
+
+def test_traffic_is_that_of_a_cold_cache_also_where_a_replay_would_find_it_warm(launcher: ProcessLauncher) -> None:
+    (kernel,) = profiled(launcher, IN_CACHE, ProfileWish(("memory",))).kernels
+    assert kernel.counters["dram__bytes_read.sum"] == pytest.approx(CACHED_BYTES, rel=0.25)
 
 
 def test_a_call_that_waits_for_its_launches_is_told_so(launcher: ProcessLauncher) -> None:

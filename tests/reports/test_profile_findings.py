@@ -12,7 +12,7 @@ from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.profile_change import change_text
-from d2k_agent.reports.profile_findings import diagnosis_text
+from d2k_agent.reports.profile_findings import diagnosis_text, section_lines
 from d2k_agent.reports.profile_text import NO_LATENCY, profile_text
 from d2k_agent.reports.verdict_text import answer_text
 from tests.reports.test_profile_text import COPY, PRODUCT
@@ -72,6 +72,16 @@ def test_every_finding_is_a_line(text: str) -> None:
     )
     assert "mm line 12: 50% of its samples, long scoreboard (waiting for global memory) | a = tl.load(p)" in lines
     assert "mm line 20: 10% of its samples" in lines
+
+
+def test_counters_of_a_part_of_the_launches_say_of_how_many() -> None:
+    some = list(section_lines(replace(MM, launches=40, section_launches=16), ("memory", "scheduler")))
+    assert [line.partition(": ")[0] for line in some] == [
+        "mm memory (means over 16 of 40 launches)",
+        "mm scheduler (means over 16 of 40 launches)",
+    ]
+    for known in (replace(MM, launches=40, section_launches=40), replace(MM, section_launches=None)):
+        assert "means" not in "".join(section_lines(known, ("memory",)))
 
 
 def test_a_model_gets_a_row_a_kernel_with_what_bounds_it() -> None:

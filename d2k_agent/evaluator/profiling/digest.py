@@ -119,6 +119,7 @@ def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float
         waves=spread.waves,
         diagnosis=kernel_diagnosis(units, sm_percent, spread, occupancy),
         shared_percent=percents[Bottleneck.SHARED],
+        section_launches=len(again) or None,
         counters={name: found for name in sections if (found := _mean(again, name)) is not None},
     )
 

@@ -37,6 +37,8 @@ _ENVIRONMENT = (
 _ERROR = re.compile(r'(?:==PROF== Profiling "[^"]*" - [^"]*?)?==ERROR==(?P<words>.*)')
 """An error has a line of its own or breaks off that of a launch's progress; elsewhere the words are a kernel's name."""
 
+_PASSES = re.compile(r'^(?!").*100% - (\d+) pass(?:es)?\s*$', re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -51,6 +53,10 @@ class Finished:
     def errors(self) -> list[str]:
         """What it called an error, in its words."""
         return [found["words"].strip() for line in self.output.splitlines() if (found := _ERROR.match(line))]
+
+    def passes(self) -> int | None:
+        """How often the launches ran for their counters, the most of them all; None where it does not say."""
+        return max((int(found[1]) for found in _PASSES.finditer(self.output)), default=None)
 
     def last_words(self) -> str:
         """Its errors or, without any, its last lines, on one line."""
@@ -82,7 +88,9 @@ def _version_in(path: str) -> list[int]:
 class Pass:
     """What one run of the profiler reads: counters, or the source page; of all kernels, or of those named.
 
-    `mangled`: kernels are told by their whole names, namespaces and all, which the profiler leaves out else.
+    `mangled`: kernels are told by their whole names, namespaces and all, which the profiler leaves out else. `cold`:
+    caches are emptied before every replay of a launch, else its counters are of caches as the call left them, which
+    holds for the first pass alone.
     A name that is no plain identifier is refused: names come from what the profiler read off the candidate's kernels.
     """
 
@@ -90,6 +98,7 @@ class Pass:
     source: bool = False
     kernels: tuple[str, ...] = ()
     mangled: bool = False
+    cold: bool = False
     most_launches: int = MOST_LAUNCHES
 
     def __post_init__(self) -> None:
@@ -109,7 +118,7 @@ def command_line(ncu: str, wanted: Pass) -> list[str]:
     counters = [*("--page", "raw"), *("--metrics", ",".join(wanted.metrics))]
     lines = [*("--page", "source"), *("--print-source", "cuda,sass"), *("--section", SOURCE_SECTION)]
     return [
-        *watching(ncu, wanted.most_launches),
+        *watching(ncu, wanted.most_launches, cold=wanted.cold),
         *(("--kernel-name", names) if wanted.kernels else ()),
         "--csv",
         *("--print-units", "base"),
@@ -119,8 +128,11 @@ def command_line(ncu: str, wanted: Pass) -> list[str]:
     ]
 
 
-def watching(ncu: str, most_launches: int) -> list[str]:
-    """The beginning of a command that watches the target: nothing of the user's, our two ranges, no clock touched."""
+def watching(ncu: str, most_launches: int, *, cold: bool = False) -> list[str]:
+    """The beginning of a command that watches the target: nothing of the user's, our two ranges, no clock touched.
+
+    Kernels are replayed, not the application: that would start the target once a pass, and it reads its order once.
+    """
     return [
         ncu,
         *("--config-file", "off"),
@@ -130,7 +142,7 @@ def watching(ncu: str, most_launches: int) -> list[str]:
         *("--nvtx-include", f"{PROFILED}/"),
         *("--launch-count", str(most_launches + 1)),  # and the one of our own
         *("--clock-control", "none"),
-        *("--cache-control", "none"),
+        *("--cache-control", "all" if cold else "none"),
     ]
 
 

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from d2k_agent.contract.archive import own_archive, sized
@@ -19,6 +19,7 @@ from d2k_agent.evaluator.profiling import metrics, ncu, target
 from d2k_agent.evaluator.profiling.digest import digest, hottest, value
 from d2k_agent.evaluator.profiling.ncu import Finished, Pass
 from d2k_agent.evaluator.profiling.report import UNKNOWN_METRIC, Progress, missing, read_progress, require_done
+from d2k_agent.evaluator.profiling.sections import COLD, Look, left_out, looks, several_passes
 from d2k_agent.evaluator.profiling.source import read_hot_lines
 from d2k_agent.evaluator.profiling.table import Launch, in_range, read_launches
 from d2k_agent.evaluator.profiling.unavailable import MISSING, ProfileUnavailable
@@ -27,7 +28,6 @@ WARM_UP_CALLS, MORE_WARM_UP_CALLS = 3, 4
 """Calls before the one that is profiled: so many, and up to so many more, that nobody can know."""
 MOST_DEEP_KERNELS, DEEP_SHARE = 3, 0.8
 """Sections look into the longest kernels: as many as hold this part of the time, and no more of them than that."""
-MOST_DEEP_LAUNCHES = 16
 _CUT = f"run() launched more than {ncu.MOST_LAUNCHES} kernels: only the first {ncu.MOST_LAUNCHES} were profiled"
 
 
@@ -54,21 +54,12 @@ def profile_candidate(
     wish = wish or ProfileWish()
     until = time.monotonic() + limit_s
     with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
-        launches, notes = session.launches(Pass(metrics.LIGHT), limit_s)
-        deeper: Sequence[Launch] = ()
-        lines: dict[str, tuple[HotLine, ...]] = {}
-        if wish.sections:
-            hot = hottest(launches, MOST_DEEP_KERNELS, DEEP_SHARE)
-            named = tuple(name for name in hot if ncu.plain(name))
-            if len(named) < len(hot):
-                notes.append(f"{len(hot) - len(named)} kernel(s) not looked into: their names cannot be asked for")
-            try:
-                if named:
-                    deeper = session.deeper(wish, named, notes, until)
-                    lines = session.lines(wish, named, notes, until)
-            except ProfileUnavailable as problem:
-                notes.append(f"sections are left out: {problem}")
-        return digest(launches, str(workload["label"]), session.tool(), notes, deeper, lines, wish)
+        light = session.read(Pass(metrics.LIGHT), limit_s)
+        deep = session.look_into(wish, light.launches, until) if wish.sections else Deep()
+        notes = [*light.notes, *several_passes(light.passes), *deep.notes]
+        label = str(workload["label"])
+        profile = digest(light.launches, label, session.tool(), notes, deep.launches, deep.lines, wish)
+        return replace(profile, passes=light.passes)
 
 
 def device_clock(
@@ -88,12 +79,12 @@ def device_clock(
     Arguments and errors as profile_candidate() has them; a call of which only a part was profiled is unavailable.
     """
     with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
-        launches, notes = session.launches(Pass((metrics.DURATION,), mangled=True), limit_s)
-    durations = [value(launch, metrics.DURATION) for launch in launches]
-    if notes or None in durations:
-        raise ProfileUnavailable("; ".join(notes) or "the profiler left out the duration of a kernel; try again")
+        found = session.read(Pass((metrics.DURATION,), mangled=True), limit_s)
+    durations = [value(launch, metrics.DURATION) for launch in found.launches]
+    if found.notes or None in durations:
+        raise ProfileUnavailable("; ".join(found.notes) or "the profiler left out the duration of a kernel; try again")
     total_ns = sum(duration for duration in durations if duration is not None)
-    return total_ns / 1e6, dict(Counter(launch.name for launch in launches))
+    return total_ns / 1e6, dict(Counter(launch.name for launch in found.launches))
 
 
 @contextmanager
@@ -118,6 +109,26 @@ def _session(
         yield _Session(found, folder, order, given)
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What one pass read: the launches of the profiled call, what a reader must know of them, and in how many runs of
+    each launch (None: not told).
+    """
+
+    launches: Sequence[Launch]
+    notes: Sequence[str]
+    passes: int | None
+
+
+@dataclass
+class Deep:
+    """What the sections read: launches with their counters, hot lines by the name of a kernel, and notes."""
+
+    launches: list[Launch] = field(default_factory=list)
+    lines: dict[str, tuple[HotLine, ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
 class _Session:
     """One candidate and workload; every pass starts the profiler anew, and compiled kernels are kept between them."""
 
@@ -129,8 +140,8 @@ class _Session:
         """The profiler's name and version."""
         return ncu.describe_tool(self._ncu, self._environment.get("PATH", os.defpath))
 
-    def launches(self, wanted: Pass, limit_s: float) -> tuple[list[Launch], list[str]]:
-        """The launches of the profiled call with the wanted counters, and what a reader must know about them."""
+    def read(self, wanted: Pass, limit_s: float) -> Reading:
+        """The launches of the profiled call with the wanted counters."""
         until = time.monotonic() + limit_s
         asked = list(wanted.metrics)
         progress, finished = self._run(wanted, until - time.monotonic())
@@ -154,34 +165,49 @@ class _Session:
         if len(asked) < len(wanted.metrics):
             left = len(wanted.metrics) - len(asked)
             notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
-        return launches, notes
+        return Reading(launches, notes, finished.passes())
 
-    def deeper(self, wish: ProfileWish, kernels: tuple[str, ...], notes: list[str], until: float) -> list[Launch]:
-        """Launches of these kernels with the counters of the sections wished for; none where those are not counters."""
-        sections = [metrics.SECTION_METRICS[name] for name in wish.sections if name in metrics.SECTION_METRICS]
-        if not sections:
-            return []
-        counters = tuple(dict.fromkeys((metrics.DURATION, *(name for section in sections for name in section))))
-        found, told = self.launches(
-            Pass(counters, kernels=self._with_ours(kernels), most_launches=MOST_DEEP_LAUNCHES), _left(until)
-        )
-        notes += told
-        return [launch for launch in found if launch.function in kernels]
+    def look_into(self, wish: ProfileWish, launches: Sequence[Launch], until: float) -> Deep:
+        """The sections of the longest kernels, of the longest first, as far as time allows."""
+        hot = hottest(launches, MOST_DEEP_KERNELS, DEEP_SHARE)
+        named = [name for name in hot if ncu.plain(name)]
+        deep = Deep()
+        if len(named) < len(hot):
+            deep.notes.append(f"{len(hot) - len(named)} kernel(s) not looked into: their names cannot be asked for")
+        if not named:
+            return deep
+        deep.notes.append(COLD)
+        try:
+            for look in looks(launches, named, self._ours):
+                self._count(wish, look, deep, until)
+                self._sample(wish, look, deep, until)
+        except ProfileUnavailable as problem:
+            deep.notes.append(f"sections are left out: {problem}")
+        if _counters(wish):
+            deep.notes += left_out(named, {launch.function for launch in deep.launches}, "counters of sections")
+        if "source" in wish.sections:
+            deep.notes += left_out(named, deep.lines, "lines of solution.py")
+        return deep
 
-    def lines(
-        self, wish: ProfileWish, kernels: tuple[str, ...], notes: list[str], until: float
-    ) -> dict[str, tuple[HotLine, ...]]:
-        """The hot lines of these kernels, where the section `source` is wished for."""
-        if "source" not in wish.sections:
-            return {}
-        wanted = Pass(source=True, kernels=self._with_ours(kernels), most_launches=MOST_DEEP_LAUNCHES)
-        progress, finished = self._run(wanted, _left(until))
-        require_done(progress, finished, _left(until))
-        notes += missing(finished)
-        found = read_hot_lines(finished.output)
-        if not found:
-            notes.append("no lines of solution.py: the profiler's source page names none")
-        return {name: lines for name, lines in found.items() if name in kernels}
+    def _count(self, wish: ProfileWish, look: Look, deep: Deep, until: float) -> None:
+        """Read the counters of the sections wished for, where any of them are counters."""
+        counters = _counters(wish)
+        if counters:
+            found = self.read(self._pass(look, metrics=(metrics.DURATION, *counters)), _left(until))
+            deep.notes += [note for note in found.notes if note not in deep.notes]
+            deep.launches += [launch for launch in found.launches if launch.function in look.kernels]
+
+    def _sample(self, wish: ProfileWish, look: Look, deep: Deep, until: float) -> None:
+        """Read the hot lines, where the section `source` is wished for."""
+        if "source" in wish.sections:
+            progress, finished = self._run(self._pass(look, source=True), _left(until))
+            require_done(progress, finished, _left(until))
+            deep.notes += [note for note in missing(finished) if note not in deep.notes]
+            found = read_hot_lines(finished.output)
+            deep.lines |= {name: lines for name, lines in found.items() if name in look.kernels}
+
+    def _pass(self, look: Look, **read: Any) -> Pass:
+        return Pass(**read, kernels=self._with_ours(look.kernels), cold=True, most_launches=look.launches)
 
     def _with_ours(self, kernels: tuple[str, ...]) -> tuple[str, ...]:
         return (*kernels, *(name for name in self._ours if ncu.plain(name) and name not in kernels))
@@ -190,6 +216,12 @@ class _Session:
         argv = ncu.command_line(self._ncu, wanted)
         environment = ncu.tool_environment(self._environment, self._order["scratch"])
         return run_target(argv, self._order, environment, self._folder, limit_s)
+
+
+def _counters(wish: ProfileWish) -> tuple[str, ...]:
+    """The counters of the sections wished for; none where those are not counters."""
+    sections = [metrics.SECTION_METRICS[name] for name in wish.sections if name in metrics.SECTION_METRICS]
+    return tuple(dict.fromkeys(name for section in sections for name in section))
 
 
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:

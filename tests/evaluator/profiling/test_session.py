@@ -16,6 +16,7 @@ from d2k_agent.contract.archive import own_archive, program, sized
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate
 from d2k_agent.evaluator.profiling.metrics import TENSOR
+from d2k_agent.evaluator.profiling.sections import COLD
 from d2k_agent.evaluator.profiling.session import MORE_WARM_UP_CALLS, WARM_UP_CALLS
 from d2k_agent.isolation import descendants
 from tests.evaluator.profiling.fakes import (
@@ -184,8 +185,8 @@ def test_a_counter_that_this_gpu_does_not_have_is_left_out(tmp_path: Path) -> No
 def test_a_kernel_that_the_profiler_failed_on_is_told_and_leaves_no_clock(tmp_path: Path) -> None:
     """A clock of a part, and a list of fewer kernels than were captured, would accuse who did nothing wrong."""
     one = "".join(line for line in table("d2k_run").splitlines(keepends=True) if not line.startswith('"1"'))
-    (tmp_path / "output").write_text(one + '==ERROR== Failed to profile "mm" in process 661\n')
-    script = f"#!/bin/sh\n{done_without_target(tmp_path)}\ncat {tmp_path / 'output'}\n"
+    output = one + '==ERROR== Failed to profile "mm" in process 661\n'
+    script = runs_target(tmp_path, output, f"{done_without_target(tmp_path)}; cat {tmp_path / 'output'}; exit")
     profile = profiled(tmp_path, script)
     assert profile.kernels[0].launches == 1
     assert len(profile.notes) == 1 and 'Failed to profile "mm"' in profile.notes[0]
@@ -202,17 +203,20 @@ case "$options" in
   *"--page source"*) {done_without_target(tmp_path)}; cat {page}; exit ;;
   *--kernel-name*) {done_without_target(tmp_path)}; cat {tmp_path}/output; exit ;;
 esac"""
-    output = table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
+    output = '==PROF== Profiling "mm" - 1: 0%....50%....100% - 1 pass\n'
+    output += table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
     wish = ProfileWish(("memory", "source"))
     profile = profiled(tmp_path, runs_target(tmp_path, output, log), wish=wish)
     (kernel,) = profile.kernels
-    assert (profile.sections, profile.notes) == (("memory", "source"), ())
+    assert (profile.sections, profile.notes, profile.passes) == (("memory", "source"), (COLD,), 1)
+    assert kernel.section_launches == kernel.launches == 2
     assert kernel.counters["dram__bytes_read.sum"] == pytest.approx(174.0e6, rel=0.01)
     assert [line.line for line in kernel.hot_lines] == [12, 14, 20]
     first, second, third = (tmp_path / "asked").read_text().splitlines()
     assert "--kernel-name" not in first and "dram__bytes_read" not in first
     assert "dram__bytes_read.sum" in second and "--page source" in third
     assert all("--kernel-name regex:^(mm|fill_kernel)$" in words for words in (second, third))
+    assert "--cache-control none" in first and "--cache-control all" in second and "--cache-control all" in third
 
 
 def test_no_gpu_is_said(tmp_path: Path) -> None:
