@@ -138,8 +138,10 @@ class Curve:
         """
         whole = self.end.spent
         if turn is None:
-            sums = (whole.tokens, whole.cost_usd, whole.gpu_seconds)
-            return Saved(*(None if total == 0 else 0.0 for total in sums), None if self.end.best is None else 100.0)
+            tokens, usd, gpu = (
+                None if amount == 0 else 0.0 for amount in (whole.tokens, whole.cost_usd, whole.gpu_seconds)
+            )
+            return Saved(tokens, usd, gpu, None if self.end.best is None else 100.0)
         part, last = self.points[turn], self.points[-1]
         spent = part.spent
         return Saved(
