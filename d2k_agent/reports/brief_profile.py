@@ -1,8 +1,12 @@
-"""A profile, worded for a model: one line a finding, within a bound of tokens."""
+"""A profile, worded for a model: one line a finding, within a bound of tokens.
+
+Where not all fits: rows of the kernels that hold 90 % of the time, what bounds each included, and the notes come first;
+then findings of sections and hot lines, those about the largest part of the time first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import KernelProfile, Profile
@@ -11,22 +15,33 @@ from d2k_agent.reports.brief_compile import within
 from d2k_agent.reports.profile_findings import call_line, diagnosis_text, hot_line_lines, section_lines
 from d2k_agent.reports.profile_text import MOST_KERNELS, MOST_NAME_CHARS, percents_of
 
+MOST_TIME = 0.9
+"""The part of the time whose kernels have a row before anything is told in detail."""
+
 
 def brief_profile(profile: Profile, change: str | None = None, most_tokens: int = PROFILE_TOKENS) -> str:
     """The kernels of one call of run() by share of its time, and what bounds them; at most `most_tokens`.
 
-    As many kernels as fit, MOST_KERNELS at most, the rest summed up. `change` is what is said against an earlier one.
+    MOST_KERNELS rows at most, the other kernels summed up; how many lines of detail did not fit is said. `change` is
+    what is said against an earlier profile.
     """
+    kernels = sorted(profile.kernels, key=lambda kernel: -kernel.duration_us)[:MOST_KERNELS]
+    details = _details(profile, kernels)
+    text = "\n".join([*_head(profile, change, len(kernels)), *details])
+    if count_tokens(text) <= most_tokens:
+        return text
+    for rows in range(_holding(kernels, MOST_TIME) if details else len(kernels), 0, -1):
+        head = _head(profile, change, rows)
+        for told in range(len(details), -1, -1):
+            text = "\n".join([*head, *details[:told], *_left_out(len(details) - told)])
+            if count_tokens(text) <= most_tokens:
+                return text
+    return within("\n".join(_head(profile, change, 1)), most_tokens)
+
+
+def _head(profile: Profile, change: str | None, rows: int) -> list[str]:
+    """What bounds the call, the change, a row a kernel for the `rows` longest, the others summed up, the notes."""
     kernels = sorted(profile.kernels, key=lambda kernel: -kernel.duration_us)
-    for shown in range(min(MOST_KERNELS, len(kernels)), 0, -1):
-        text = _told(profile, change, kernels[:shown], kernels[shown:])
-        if count_tokens(text) <= most_tokens:
-            return text
-    return within(_told(profile, change, kernels[:1], kernels[1:]), most_tokens)
-
-
-def _told(profile: Profile, change: str | None, shown: Sequence[KernelProfile], rest: Sequence[KernelProfile]) -> str:
-    kernels = [*shown, *rest]
     launches = sum(kernel.launches for kernel in kernels)
     columns = [title.replace(" ", "") for title, _ in percents_of(kernels)]
     waves, stalls, bounds = _has(kernels)
@@ -37,14 +52,38 @@ def _told(profile: Profile, change: str | None, shown: Sequence[KernelProfile], 
         + "; limited by"
         + "; most waiting" * stalls
         + "; bounded by" * bounds,
-        *(_kernel(kernel, kernels) for kernel in shown),
+        *(_kernel(kernel, kernels) for kernel in kernels[:rows]),
     ]
-    if rest:
+    if rest := kernels[rows:]:
         share, duration_us = sum(kernel.share for kernel in rest), sum(kernel.duration_us for kernel in rest)
         lines.append(f"{len(rest)} more kernels {share:.1%} {duration_us:.1f} {sum(k.launches for k in rest)}")
-    for kernel in shown:
-        lines += [*section_lines(kernel, profile.sections), *hot_line_lines(kernel)]
-    return "\n".join([*lines, *(f"note: {note}" for note in profile.notes)])
+    return [*lines, *(f"note: {note}" for note in profile.notes)]
+
+
+def _holding(kernels: Sequence[KernelProfile], share: float) -> int:
+    """How many of the longest kernels hold that share of the time."""
+    held = 0.0
+    for count, kernel in enumerate(kernels, start=1):
+        held += kernel.share
+        if held >= share:
+            return count
+    return len(kernels)
+
+
+def _details(profile: Profile, kernels: Sequence[KernelProfile]) -> list[str]:
+    """Findings of sections and hot lines by the share of the call's time that they are about, the largest first."""
+
+    def weighted() -> Iterator[tuple[float, str]]:
+        for kernel in kernels:
+            yield from ((kernel.share, line) for line in section_lines(kernel, profile.sections))
+            hot_lines = zip(kernel.hot_lines, hot_line_lines(kernel), strict=True)
+            yield from ((kernel.share * hot.share, line) for hot, line in hot_lines)
+
+    return [line for _, line in sorted(weighted(), key=lambda item: -item[0])]
+
+
+def _left_out(lines: int) -> list[str]:
+    return [f"{lines} lines left out"] if lines else []
 
 
 def _has(kernels: Sequence[KernelProfile]) -> tuple[bool, bool, bool]:

@@ -8,6 +8,8 @@ import pytest
 
 from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, HotLine, JobKind, KernelProfile, Profile, VerdictStatus
+from d2k_agent.contract.profile import SECTIONS
+from d2k_agent.evaluator.profiling.metrics import SECTION_METRICS
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.brief_text import brief_answer
@@ -99,14 +101,54 @@ def test_a_column_that_no_kernel_has_is_not_there() -> None:
     assert header == "kernel share us launches tensor% DRAM% L2% pipe% occupancy% regs waves; limited by; bounded by"
 
 
-def test_a_profile_keeps_to_its_tokens_and_drops_the_shortest_kernels_first() -> None:
-    kernels = tuple(replace(MM, name=f"kernel_{i}", duration_us=900.0 - i, share=0.05) for i in range(20))
+def test_a_profile_keeps_to_its_tokens_and_sums_up_the_shortest_kernels() -> None:
+    kernels = tuple(
+        replace(MM, name=f"kernel_{i}", duration_us=900.0 - i, share=0.05, counters={}, hot_lines=()) for i in range(20)
+    )
     many = replace(FOUND, kernels=kernels)
     text = brief_profile(many)
     assert count_tokens(text) <= PROFILE_TOKENS == 600
     assert "kernel_0 " in text and "kernel_11 " not in text and " more kernels " in text
     assert count_tokens(brief_profile(many, most_tokens=200)) <= 200
     assert len(brief_profile(many, most_tokens=3000)) > len(text)
+
+
+def detailed(name: str, share: float) -> KernelProfile:
+    """A kernel with counters of all sections and five long hot lines."""
+    text = "accumulator = tl.dot(tl.load(left, mask=(m[:, None] < M) & (k[None, :] < K), other=0.0), right)"
+    lines = tuple(HotLine(10 + i, 0.3 - i / 20, "long scoreboard (waiting for global memory)", text) for i in range(5))
+    counters = {counter: 3.21 for names in SECTION_METRICS.values() for counter in names}
+    return replace(
+        MM, name=name, share=share, duration_us=1000 * share, counters=counters, hot_lines=lines, diagnosis=TENSOR
+    )
+
+
+@pytest.mark.parametrize("sections", [SECTIONS, ("memory", "source")])
+def test_details_never_hide_a_kernel_nor_what_bounds_it_nor_a_note(sections: tuple[str, ...]) -> None:
+    shares = {"_symmetric_product": 0.34, "_apply": 0.33, "_normalise": 0.27, "_small": 0.06}
+    kernels = tuple(detailed(name, share) for name, share in shares.items())
+    profile = replace(FOUND, kernels=kernels, sections=sections, notes=("only the first 512 were profiled",))
+    text = brief_profile(profile)
+    assert count_tokens(text) <= PROFILE_TOKENS
+    lines = text.splitlines()
+    for name, share in shares.items():
+        row = [line for line in lines if line.startswith(f"{name} {share:.1%} ")]
+        assert bool(row) == (share > 0.1), "every kernel that counts, and no other in place of details"
+        assert all("tensor core (" in line for line in row)
+    assert any(line.startswith("1 more kernels 6.0% ") for line in lines)
+    note = lines.index("note: only the first 512 were profiled")
+    details = [line.split()[0] for line in lines[note + 1 : -1]]
+    assert details and details == sorted(details, key=list(shares).index), "by share, and after the notes"
+    left = int(lines[-1].removesuffix(" lines left out"))
+    whole = brief_profile(profile, most_tokens=100_000).splitlines()
+    assert left == len(whole) - len(shares) - note + 3 - len(details)
+
+
+def test_hot_lines_are_told_by_their_part_of_the_call() -> None:
+    kernels = (detailed("a", 0.6), detailed("b", 0.4))
+    text = brief_profile(replace(FOUND, kernels=kernels, sections=("source",)), most_tokens=100_000)
+    told = [line.split(":")[0] for line in text.splitlines() if " line " in line]
+    assert told[:6] == ["a line 10", "a line 11", "b line 10", "a line 12", "b line 11", "a line 13"]
 
 
 def test_the_change_names_time_percentages_and_the_kernels_that_moved() -> None:
