@@ -113,13 +113,17 @@ gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GP
 	@for task in $(or $(TASKS),muon); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl \
 		--repeats $(REPEATS)$(if $(WRITE), --write)$(if $(RANKS), --ranks $(RANKS)) || exit 1; done
 
-# Files of benchmarks/gpu that take tasks, --json FILE and --full. FULL=1 spreads more over several calls.
-GPU_PROFILE := profiles
+# FULL=1 profiles every workload. Ceilings and looks that build/ holds are not measured again; the rest takes a minute.
 FULL ?=
-gpu-profile: gpu-here ## profile expert and baseline of TASKS on the GPU that is here
+CEILINGS := build/gpu-ceilings
+gpu-profile: gpu-here ## ceilings of the GPU, headroom, modelled against measured, profiles of expert and baseline of TASKS
 	@mkdir -p build
-	@for part in $(GPU_PROFILE); do $(GPU_PYTHON) benchmarks/gpu/$$part.py $(TASKS) --json build/gpu-$$part.jsonl \
-		$(if $(FULL),--full) || exit 1; done
+	@test -s $(CEILINGS).txt || { \
+		$(GPU_PYTHON) -m d2k_agent ceilings --measure > $(CEILINGS).part && mv $(CEILINGS).part $(CEILINGS).txt; }
+	@cat $(CEILINGS).txt; echo
+	@$(GPU_PYTHON) -m d2k_agent tasks list; echo
+	@$(GPU_PYTHON) benchmarks/modelled.py $(TASKS) || echo "nothing was modelled that is measured"; echo
+	@$(GPU_PYTHON) benchmarks/gpu/profiles.py $(TASKS) --json build/gpu-profiles.jsonl$(if $(FULL), --full)
 
 gpu-show: gpu-tasks demo ## gpu-tasks, then the sample solve on the GPU that is here
 

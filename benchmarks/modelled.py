@@ -2,9 +2,10 @@
 
     python benchmarks/modelled.py [TASK ...] [--json FILE]
 
-Measured values are stored ones: hidden/baselines.json of the tasks, and the recorded sample runs. So it runs without a
-GPU; what was not measured yet, or of another text, is left out and named. It asks two questions. Does the model put the
-sources of one workload in the right order (rank correlation, and pairs)? And how far is it off (ratios)?
+Measured values are stored ones: hidden/baselines.json of the tasks, and the recorded sample runs, which only the
+controller's environment can read. So it runs without a GPU; what was not measured yet, or of another text, is left out
+and named. It asks two questions. Does the model put the sources of one workload in the right order (rank correlation,
+and pairs)? And how far is it off (ratios)?
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from d2k_agent.app.evaluation import open_evaluation
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task, list_tasks
 from d2k_agent.config import Settings
 from d2k_agent.contract import JobKind, source_sha256
 from d2k_agent.contract.gpu import is_target
-from d2k_agent.records import read_trace
 from d2k_agent.reports.tables import milliseconds, number, table
 
 TARGET = "h200"
@@ -61,6 +63,16 @@ def measured_sources(task: Task, left_out: list[str]) -> Iterator[Source]:
         yield from _stored(task, json.loads(stored.read_text(encoding="utf-8")), left_out)
     else:
         left_out.append(f"{task.slug}: baseline and expert were not measured yet")
+    yield from _recorded(task, left_out)
+
+
+def _recorded(task: Task, left_out: list[str]) -> Iterator[Source]:
+    """Candidates of the recorded sample runs that were measured on the target."""
+    try:
+        from d2k_agent.records import read_trace
+    except ImportError as problem:
+        left_out.append(f"{task.slug}: candidates of sample runs, which only the controller reads ({problem})")
+        return
     for folder in sorted((ROOT / "traces" / "samples").iterdir()):
         trace = read_trace(folder)
         if Path(trace.run.config.task).name != task.slug:

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.gpu.profiles import Look, Results, main, one_launch_a_kernel, page_of, report_lines, without_ours
-from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, KernelProfile, Profile
-from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, done_without_target, environment, table
+from benchmarks.gpu.pages import agrees, one_launch_a_kernel, page_of, page_says, without_ours
+from benchmarks.gpu.profiles import Look, look_at, main, report_lines, source_text
+from benchmarks.gpu.results import ResultsFile
+from d2k_agent.catalog import find_task
+from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, KernelProfile, Profile, source_sha256
+from d2k_agent.contract.wire import from_data, to_data
+from d2k_agent.isolation import lease
+from d2k_agent.launchers import ProcessLauncher
+from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, done_without_target, environment
 
+ROOT = Path(__file__).parents[2]
 HEAD = "==PROF== Connected to process 7\n[7] python3.12@127.0.0.1\n"
 LAUNCH = """\
   {name} (32, 16, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
     Section: GPU Speed Of Light Throughput
     ----------------------- ----------- ------------
     DRAM Throughput                   %        21.33
+    Duration                         us        {us}
     Compute (SM) Throughput           %        82.21
+    ----------------------- ----------- ------------
+
+    INF   {says}
+
+    Section: Launch Statistics
+    OPT   This kernel's grid looks at the Memory Workload Analysis section.
 """
-PAGE = HEAD + "".join(LAUNCH.format(name=name) * 40 for name in ("mm", "void at::fill<int>(int)"))
+COMPUTE = """This workload is utilizing greater than 80.0% of the available compute or memory performance of the device.
+          Start by analyzing workloads in the Compute Workload
+          Analysis section."""
+
+
+def launch(name: str, us: float = 10.0, says: str = COMPUTE) -> str:
+    """The part of a page on one launch."""
+    return LAUNCH.format(name=name, us=us, says=says)
+
+
+PAGE = HEAD + "".join(launch(name) * 40 for name in ("mm", "void at::fill<int>(int)"))
 TENSOR = Diagnosis(Bottleneck.TENSOR, (Evidence("sm__pipe_tensor_cycles_active", 82.2, 60.0),))
 PROFILE = Profile(
     "large",
@@ -28,7 +58,7 @@ PROFILE = Profile(
     400.0,
     diagnosis=TENSOR,
 )
-LONG = HEAD + LAUNCH.format(name="mm") + "    ----- a word of advice, and one more\n" * 200
+LONG = HEAD + launch("mm") + "    ----- a word of advice, and one more\n" * 200
 
 
 def test_one_launch_of_every_kernel_is_kept() -> None:
@@ -39,35 +69,99 @@ def test_one_launch_of_every_kernel_is_kept() -> None:
 
 
 def test_the_launch_of_our_own_is_not_counted_for_the_page() -> None:
-    assert without_ours(HEAD + LAUNCH.format(name="void at::fill<int>(int)") + LAUNCH.format(name="mm") * 2) == (
-        HEAD + LAUNCH.format(name="mm") * 2
-    )
+    assert without_ours(HEAD + launch("void at::fill<int>(int)") + launch("mm") * 2) == (HEAD + launch("mm") * 2)
 
 
-def test_a_profile_within_the_aim_at_the_same_bottleneck_counts() -> None:
-    looks = [
-        Look("muon", "expert", "large", "NVIDIA H200", PROFILE, LONG, "tensor core"),
-        Look("muon", "baseline", "large", "NVIDIA H200", PROFILE, LONG, "DRAM"),
-        Look("muon", "short", "large", "NVIDIA H200", PROFILE, HEAD + LAUNCH.format(name="mm"), "tensor core"),
-    ]
+@pytest.mark.parametrize(
+    ("words", "says", "ours"),
+    [
+        (COMPUTE, "compute", {Bottleneck.TENSOR, Bottleneck.PIPE}),
+        (
+            "This workload is utilizing greater than 80%. Start by analyzing L1 in the Memory Workload Analysis.",
+            "memory",
+            {Bottleneck.DRAM, Bottleneck.L2, Bottleneck.SHARED},
+        ),
+        (
+            "Memory is more heavily utilized than Compute: Look at the Memory Workload Analysis section.",
+            "memory",
+            {Bottleneck.DRAM, Bottleneck.L2, Bottleneck.SHARED},
+        ),
+        (
+            "Compute and Memory are well-balanced: To reduce runtime, both must be reduced.",
+            "compute or memory",
+            set(Bottleneck) - {Bottleneck.LATENCY, Bottleneck.TAIL, Bottleneck.LAUNCH},
+        ),
+        (
+            "Achieved compute throughput below 60.0% of peak typically indicate latency issues.",
+            "latency",
+            {Bottleneck.LATENCY, Bottleneck.TAIL, Bottleneck.LAUNCH},
+        ),
+        (
+            "This kernel grid is too small to fill the available resources on this device.",
+            "latency",
+            {Bottleneck.LATENCY, Bottleneck.TAIL, Bottleneck.LAUNCH},
+        ),
+        ("Words of another year.", None, set()),
+    ],
+)
+def test_the_profilers_own_rule_is_read_off_the_page(words: str, says: str | None, ours: set[Bottleneck]) -> None:
+    longest = launch("mm", 1200.0, words)
+    assert page_says(HEAD + launch("mm", 900.0, "Nothing.") + longest + launch("other", 2000.0), "mm") == says
+    assert {kind for kind in Bottleneck if agrees(says, kind)} == ours
+    assert page_says(HEAD + longest, "another") is None
+
+
+def look(source: str, page: str | None = None, **changes: Any) -> Look:
+    return Look("muon", source, "large", "NVIDIA H200", "GPU-0", replace(PROFILE, **changes), page)
+
+
+def test_a_profile_that_agrees_with_the_page_within_the_aim_counts() -> None:
+    memory = HEAD + launch("mm", says="Memory is more heavily utilized than Compute.") + "    ----- advice\n" * 900
+    looks = [look("expert", LONG), look("baseline", memory), look("short", HEAD + launch("mm")), look("unseen")]
     lines = "\n".join(report_lines(looks)).splitlines()
     assert lines[0] == "NVIDIA H200"
-    assert lines[2].split()[:7] == ["muon", "expert", "large", "400.0", "tensor", "core", "tensor"]
-    assert lines[-1].startswith("1 of 3 at the same bottleneck with at most 20% of the page's tokens")
+    assert lines[2].split()[:8] == ["muon", "expert", "large", "400.0", *["tensor", "core"] * 2]
+    assert lines[2].split()[8] == "compute"
+    assert lines[-2].startswith("2 of 3: the profiler's own rule says the same")
+    assert lines[-1].startswith("2 of 4 with at most 20% of the page's tokens")
+
+
+WITHOUT_TOKENS = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pydantic", "litellm", "tiktoken", "rich", "langgraph"):
+            raise ModuleNotFoundError(f"{name} is not on a GPU machine", name=name)
+
+sys.meta_path.insert(0, Absent())
+from benchmarks.gpu.profiles import main
+sys.exit(main(["--only-table", "--json", sys.argv[1]]))
+"""
+
+
+def test_the_table_is_printed_where_tokens_cannot_be_counted(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    ResultsFile(file).add("a key", look=to_data(look("expert", LONG)))
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TOKENS, str(file)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[2].split()[:4] == ["muon", "expert", "large", "400.0"] and lines[2].split()[-4:] == ["unknown"] * 4
+    assert "1 of 1: the profiler's own rule says the same" in done.stdout
+    assert "tokens are not counted here" in lines[-1]
 
 
 def test_results_outlive_the_process_and_print_without_a_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "results.jsonl"
-    results = Results(file)
-    results.add("a key", Look("muon", "expert", "large", "NVIDIA H200", PROFILE, LONG, "tensor core"))
-    again = Results(file)
-    assert again.known("a key") and not again.known("another")
-    assert again.looks() == results.looks()
-    assert json.loads(file.read_text())["look"]["profile"]["workload"] == "large"
+    ResultsFile(file).add("a key", look=to_data(look("expert")))
+    ResultsFile(file).add("a key", look=to_data(look("expert", LONG)))
     assert main(["--json", str(file), "--only-table"]) == 0
-    assert "muon expert" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.count("muon expert") == 1 and "1 of 1" in out
     assert main(["--json", str(tmp_path / "none.jsonl"), "--only-table"]) == 1
 
 
@@ -75,7 +169,6 @@ STAND_IN = """\
 #!/bin/sh
 case "$*" in
   *--import*details*) grep -q exported "$4" && echo the page; exit ;;
-  *--import*raw*) cat {raw}; exit ;;
 esac
 while [ "$1" != --export ]; do shift; done
 echo exported > "$2.ncu-rep"
@@ -83,13 +176,36 @@ echo exported > "$2.ncu-rep"
 """
 
 
-def test_the_page_and_the_counters_behind_it_come_from_one_call(
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: str) -> None:
+    """A PATH whose profiler exports a page where its target is `done`."""
+    script = STAND_IN.replace("{done}", done)
+    monkeypatch.setenv("PATH", environment(tmp_path, script)["PATH"])
+
+
+def test_the_page_comes_from_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs(tmp_path, monkeypatch, done_without_target(tmp_path))
+    assert page_of("def run(x):\n    return x\n", GENERATOR, WORKLOAD, "cpu") == "the page\n"
+
+
+def test_a_profile_is_kept_where_its_page_fails_and_the_lease_is_held_for_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = tmp_path / "raw"
-    raw.write_text(table("d2k_run"))
-    monkeypatch.setenv(
-        "PATH", environment(tmp_path, STAND_IN.format(raw=raw, done=done_without_target(tmp_path)))["PATH"]
-    )
-    page, bottleneck = page_of("def run(x):\n    return x\n", GENERATOR, WORKLOAD, "cpu")
-    assert (page, bottleneck) == ("the page\n", "tensor core")
+    programs(tmp_path, monkeypatch, "exit 3")
+    muon, file = find_task("muon"), tmp_path / "results.jsonl"
+    key = f"expert large {source_sha256(chr(0).join([muon.bundle().digest, source_text(muon, 'expert')]))}"
+    task = replace(muon, workloads=(replace(muon.workloads[0], label="large"),))
+    gpu = f"test-{os.getpid()}"
+    ResultsFile(file).add(key, look=to_data(replace(look("expert"), gpu=gpu)))
+    launcher, said = ProcessLauncher({}), list[str]()
+    with lease.hold([gpu], said.append):
+        waiting = threading.Thread(
+            target=look_at, args=(launcher, ResultsFile(file), task, "expert", "large", said.append)
+        )
+        waiting.start()
+        until = time.monotonic() + 30
+        while not any("waiting for GPU" in line for line in said) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert any("waiting for GPU" in line for line in said)
+    waiting.join(60)
+    kept = from_data(Look, ResultsFile(file).every()[0]["look"], "a result")
+    assert kept.profile == PROFILE and kept.page is None and kept.no_page
