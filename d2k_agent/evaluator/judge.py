@@ -102,11 +102,11 @@ class _Case:
     def _steps(self) -> list[tuple[str, Callable[[], Verdict | None]]]:
         if self._job.kind is JobKind.PROVE:
             return [("proof", self._proof)]
-        measured = ("timing", self._timed) if self._device.times else ("late", self._late)
+        measured = [("timing", self._timed)] if self._device.times else [("late", self._late)] * self._late_is_due()
         # Before the candidate's process, so that each candidate is timed in the process in which it was checked.
         first = [("baseline", self._baselined)] * self._device.times
         if self._job.trusted:
-            return [*first, ("correctness", self._correctness), measured]
+            return [*first, ("correctness", self._correctness), *measured]
         steps: list[tuple[str, Callable[[], Verdict | None]]] = [("static", self._static)] * self._job.static_rules
         if self._job.kind is JobKind.SANITIZE:
             return [*steps, *[("sanitize", self._looked)] * self._device.times]
@@ -122,7 +122,7 @@ class _Case:
                 ("captured", self._captured),
                 ("launches", self._launches),
             ]
-            steps.append(measured)
+            steps += measured
             steps += [("device clock", self._device_clock)] * self._device.times
             steps += [("model", self._modelled)] * (self._job.modelling_s > 0 and not self._device.times)
         return steps

@@ -142,6 +142,8 @@ def _why_not(verdict: Verdict, name: str) -> str:
         return CONFIRMATION
     if name == "timing" and verdict.environment.device == "cpu":
         return "nothing is timed on a CPU"
+    if name == "late" and verdict.status.acceptable:
+        return "none of this task is for a CPU, or smoke workloads alone were asked for"
     step, known = deciding_step(verdict), list(STEPS)
     if step is None or step not in known or known.index(name) < known.index(step):
         return "not asked for"

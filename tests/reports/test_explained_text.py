@@ -139,6 +139,13 @@ def test_untimed_says_once_that_nothing_was_measured_and_prints_no_number_for_it
     assert "--evaluator" in text
 
 
+def test_variations_of_which_none_ran_are_not_called_passed() -> None:
+    whole = untimed()
+    without = replace(whole, seconds={name: took for name, took in whole.seconds.items() if name != "late"})
+    told = row(section(explained_text(without), "Checked"), "late")
+    assert told.startswith("late did not run - none of this task is for a CPU")
+
+
 def test_series_have_their_calls_and_each_gate_its_worst_value_beside_the_limit() -> None:
     text = explained_text(untimed())
     found = section(text, "Series of calls")
