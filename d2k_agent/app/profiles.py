@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from d2k_agent.contract import Profile, Verdict
 from d2k_agent.contract.wire import WireError, finite, from_data, to_data
 from d2k_agent.errors import UsageError
-from d2k_agent.reports.profile_change import change_text
+from d2k_agent.reports.profile_change import change_text, not_profiled
 
 if TYPE_CHECKING:
     from d2k_agent.app.incumbent import Incumbent
@@ -51,13 +51,16 @@ def profiles_in(events: Iterable[Event]) -> dict[tuple[str, str], Profile]:
 
 
 def change_in_run(incumbent: Incumbent, verdict: Verdict) -> str | None:
-    """What a profile says against that of the run's best submission; None for that one, and where there is none."""
+    """What a profile says against that of the run's best submission, or that there is none of that one.
+
+    None for the best submission itself, and where there is no submission yet.
+    """
     best = incumbent.choice()
     if verdict.profile is None or best is None or best.sha256 == verdict.candidate_sha256:
         return None
     before = profiles_in(incumbent.profiled()).get((best.sha256, verdict.profile.workload))
     whose = f"the best submission so far (turn {best.turn})"
-    return None if before is None else change_text(verdict.profile, before, whose)
+    return not_profiled(verdict.profile, whose) if before is None else change_text(verdict.profile, before, whose)
 
 
 def earlier_profiles(around: Surroundings, settings: Settings, name: str) -> tuple[Profile, ...]:

@@ -32,6 +32,11 @@ def change_text(now: Profile, before: Profile, whose: str) -> str:
     return f"Against {whose}: {', '.join(told + _kernels(now, before))}."
 
 
+def not_profiled(now: Profile, whose: str) -> str:
+    """That there is nothing to set a profile against."""
+    return f"No comparison: {whose} was not profiled on {now.workload}."
+
+
 def _kernels(now: Profile, before: Profile) -> list[str]:
     """The kernels whose time changed most, those that came and went included."""
     then = {kernel.name: kernel.duration_us for kernel in before.kernels}

@@ -84,6 +84,18 @@ def test_a_profile_is_told_against_that_of_the_best_submission(run: RunFolder) -
     assert job.profile.call_ms is None, "nobody measured this candidate"
 
 
+def test_a_best_submission_that_was_never_profiled_is_said_to_be_so(tmp_path: Path) -> None:
+    unprofiled = new_run(tmp_path / "r")
+    with EventLog(unprofiled.events) as log:
+        submitted(log, 2, passed(source_sha256(BEST), 2.0))
+    text, _ = asked(unprofiled, NEXT, {})
+    assert f"No comparison: the best submission so far (turn 2) was not profiled on {WORKLOADS[0]}." in text
+    empty = new_run(tmp_path / "empty")
+    EventLog(empty.events).close()
+    first, _ = asked(empty, NEXT, {})
+    assert "No comparison" not in first
+
+
 def test_the_best_submission_is_not_compared_with_itself(run: RunFolder) -> None:
     text, _ = asked(run, BEST, {})
     assert "Against" not in text
