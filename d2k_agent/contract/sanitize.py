@@ -33,13 +33,16 @@ class SanitizerError:
 
 @dataclass(frozen=True)
 class SanitizerReport:
-    """One check of the candidate at the shapes of `workloads`. `errors` and `warnings` are the tool's own totals."""
+    """One check of the candidate at the shapes of `workloads`. `errors` and `warnings` are the tool's own totals.
+
+    Where the tool did not come to its end, a note says so, `errors` are those that it printed, and `warnings` are None.
+    """
 
     check: SanitizerCheck
     tool: str
     workloads: tuple[str, ...]
     errors: int
-    warnings: int = 0
+    warnings: int | None = 0
     first: tuple[SanitizerError, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -96,8 +96,9 @@ def report_of(
     _require_start(progress)
     if first:
         counted = totals.errors if totals else sum(error.printed for error in first)
-        cut = () if totals else ("the tool did not come to its end: there may be more",)
-        return SanitizerReport(check, tool, tuple(labels), counted, totals.warnings if totals else 0, first, cut)
+        why = "what it printed was cut" if finished.cut else "the tool did not come to its end"
+        notes = () if totals else (f"{why}: there may be more",)
+        return SanitizerReport(check, tool, tuple(labels), counted, totals.warnings if totals else None, first, notes)
     if progress.kind == target.RAISED:
         raise raised(progress.payload, progress.stage or "the candidate")
     if finished.timed_out:

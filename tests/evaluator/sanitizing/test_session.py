@@ -88,7 +88,14 @@ def test_an_error_of_the_tools_is_the_answer_also_where_the_call_raised_because_
 
 def test_errors_before_time_was_up_are_told() -> None:
     report = told(Progress(target.PROFILING, target.STAGE), FOUND.partition("========= ERROR SUMMARY")[0], late=True)
-    assert report.errors == 3 and "there may be more" in report.notes[0]
+    assert report.errors == 3 and "did not come to its end: there may be more" in report.notes[0]
+    assert report.warnings is None and not report.clean, "nobody counted them"
+
+
+def test_errors_before_the_output_was_cut_are_told() -> None:
+    printed = Finished(FOUND.partition("========= ERROR SUMMARY")[0], False, cut=True)
+    report = report_of(DONE, printed, SanitizerCheck.MEMCHECK, "tool", ["smoke_a"], 30.0)
+    assert report.errors == 3 and report.notes == ("what it printed was cut: there may be more",)
 
 
 def test_what_is_counted_and_not_told_is_not_clean() -> None:
