@@ -105,14 +105,14 @@ def look_at(
     text = source_text(task, source)
     key = f"{source} {label} {source_sha256(chr(0).join([task.bundle().digest, text]))}"
     known = results.get(key)
-    look = None if known is None else from_data(Look, known["look"], "a result")
-    if look is None:
+    if known is None:
         say(f"== {task.slug} {source} {label}")
-        look = profiled(launcher, task, source, label)
-        if isinstance(look, str):
-            say(look)
+        found = profiled(launcher, task, source, label)
+        if isinstance(found, str):
+            say(found)
             return
-        results.add(key, look=to_data(look))
+        known = results.add(key, look=to_data(found))
+    look: Look = from_data(Look, known["look"], "a result")
     if look.page is None and look.no_page is None:
         say(f"== {task.slug} {source} {label}: the profiler's own page")
         (inputs,) = [{**item.params, "label": label} for item in task.workloads if item.label == label]
