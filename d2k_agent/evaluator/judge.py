@@ -386,6 +386,7 @@ class _Case:
         self._found.results = [*self._found.registered, *self._found.results]
         compiled = f"compiles for {self._target}" if self._found.report else "nothing was compiled for a GPU"
         where = "" if self._device.times else " that runs on a CPU"
+        where += f", by {self._task.ranks} ranks" if self._task.ranks > 1 else ""
         checked = (
             "correct on the smoke workloads asked for" if self._selected_smoke() else f"correct on every check{where}"
         )

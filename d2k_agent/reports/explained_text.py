@@ -42,6 +42,15 @@ NEXT = {
     VerdictStatus.ENDED_EARLY: "run() must return its outputs, and may end no process.",
     VerdictStatus.NOISY: "hand it in again, when nothing else uses the GPU.",
 }
+NEXT_OF_RANKS = {
+    VerdictStatus.UNTIMED: (
+        "measure it: the same command on a machine with a GPU a rank (`--gpu 0,1` names two), or from here with "
+        "--evaluator PREFIX; one GPU measures too, and shows nothing of links."
+    ),
+    VerdictStatus.RUNTIME_ERROR: "look at the line and the rank named above; what comm has is in task_description.md.",
+    VerdictStatus.TIMED_OUT: "see what each rank waits for and who tells it, in every call; or be faster.",
+}
+"""Of a task for several ranks, where it is something else."""
 WHOLE = "have run() do its whole work in every call: nothing put off, remembered, or left to another thread or stream."
 
 
@@ -76,7 +85,8 @@ def _head(verdict: Verdict) -> str:
         lines = [f"Status: {verdict.status}", verdict.message]
     else:
         lines = [verdict_text(dataclasses.replace(verdict, compile_report=None, profile=None, notes=())), ""]
-    lines += [f"Decided by: {decided_by(verdict)}", f"Next: {WHOLE if refused(verdict) else NEXT[verdict.status]}"]
+    advice = NEXT | NEXT_OF_RANKS if "ranks" in verdict.environment.details else NEXT
+    lines += [f"Decided by: {decided_by(verdict)}", f"Next: {WHOLE if refused(verdict) else advice[verdict.status]}"]
     return "\n".join([*lines, *[f"Note: {note}" for note in verdict.notes]])
 
 
@@ -176,6 +186,10 @@ def _machine(verdict: Verdict) -> Iterator[str]:
 
 def _device(here: Environment) -> Iterator[str]:
     yield here.device_name
+    ranks, gpus = here.details.get("ranks"), here.details.get("gpus")
+    if ranks is not None:
+        where = f"{len(set(gpus))} GPU" if gpus else "the CPU, where no link is counted"
+        yield f"{ranks} ranks, a process each, on {where}"
     for word, value in (
         ("driver", here.driver),
         ("CUDA", here.details.get("cuda")),

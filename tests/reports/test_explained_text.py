@@ -139,6 +139,15 @@ def test_untimed_says_once_that_nothing_was_measured_and_prints_no_number_for_it
     assert "--evaluator" in text
 
 
+def test_a_page_on_several_ranks_says_how_many_and_where_and_advises_for_them() -> None:
+    whole = untimed()
+    environment = replace(whole.environment, details={**whole.environment.details, "ranks": 2})
+    text = explained_text(replace(whole, environment=environment))
+    assert "2 ranks, a process each, on the CPU, where no link is counted" in section(text, "Machine and digests")
+    assert "a GPU a rank (`--gpu 0,1` names two)" in text
+    assert "a rank" not in explained_text(whole)
+
+
 def test_variations_of_which_none_ran_are_not_called_passed() -> None:
     whole = untimed()
     without = replace(whole, seconds={name: took for name, took in whole.seconds.items() if name != "late"})
