@@ -13,6 +13,8 @@ from d2k_agent.evaluator.profiling.table import Launch
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
 MAX_NAME_CHARS = 200
+NOTED_SHARE = 0.1
+"""Shapes are counted for kernels with this part of the time, not for shorter ones."""
 
 
 def digest(
@@ -36,6 +38,7 @@ def digest(
     if len(timed) < len(launches):
         told.append(f"{len(launches) - len(timed)} launch(es) without a duration were left out")
     total_ns = sum(_weight(launch) for launch in timed)
+    told += _of_several_shapes(timed, total_ns)
     kernels = []
     for name, own in _by_name(timed).items():
         again = [launch for launch in deeper if launch.function == name and _weight(launch) > 0]
@@ -72,6 +75,17 @@ def _by_name(launches: Sequence[Launch]) -> dict[str, list[Launch]]:
     for launch in launches:
         found.setdefault(launch.function, []).append(launch)
     return found
+
+
+def _of_several_shapes(launches: Sequence[Launch], total_ns: float) -> list[str]:
+    """A note that names the kernels that count and were launched in several shapes: a row is their mean."""
+    shapes = {
+        name: len({(launch.grid, launch.block, value(launch, metrics.REGISTERS)) for launch in own})
+        for name, own in _by_name(launches).items()
+        if sum(map(_weight, own)) >= NOTED_SHARE * total_ns
+    }
+    told = ", ".join(f"{name[:MAX_NAME_CHARS]} ({count})" for name, count in shapes.items() if count > 1)
+    return [f"launches of several shapes are one row, percentages their means: {told}"] if told else []
 
 
 def _weight(launch: Launch) -> float:

@@ -61,6 +61,13 @@ def test_launches_are_added_up_by_kernel_and_weighted_by_their_time() -> None:
     assert (large.registers, large.block, large.dram_percent) == (64, (5000,), None)
 
 
+def test_launches_of_several_shapes_are_said_to_be_means() -> None:
+    launches = [launch("gram", 4000), launch("gram", 2000), launch("gram", 2000), launch("apply", 5000)]
+    profile = digest([*launches, launch("tiny", 10), launch("tiny", 20)], "w", "ncu")
+    assert profile.notes == ("launches of several shapes are one row, percentages their means: gram (2)",)
+    assert digest([launch("gram", 4000), launch("gram", 4000)], "w", "ncu").notes == ()
+
+
 def test_the_longest_kernel_comes_first_whatever_its_unit() -> None:
     """Case D03a: 1,234.56 us is more than 1.20 ms."""
     profile = digest(read_launches((CASES / "D03a_details_scaled.csv").read_text()), "w", "ncu")
