@@ -22,6 +22,7 @@ class RunRecord(BaseModel):
     names of the files that the agent was given to their sha256. `price` is what the run's replies are priced by
     to its end, None where no price was known. `quirks` is how its model is asked, None in runs that recorded none.
     `ceilings` are what was known of GPUs when it began, for a stopping policy that compares with floors.
+    `origin` is a sentence on what the record was put together from, None where it is of a run as it happened.
     `isolation` is the class of the tools' sandbox and its details.
     `versions` names what decides results (d2k-agent, python, torch, triton ...).
     """
@@ -40,6 +41,7 @@ class RunRecord(BaseModel):
     price: PriceRow | None = None
     quirks: Quirks | None = None
     ceilings: tuple[Ceilings, ...] = ()
+    origin: str | None = None
     isolation: dict[str, Any] = {}
     versions: dict[str, str] = {}
 

@@ -188,6 +188,8 @@ def _notes(trace: Trace, found: Curve, environments: Sequence[Environment], driv
     if trace.finished is None:
         turns = counted(trace.turns, "turn")
         yield f"is {'still running' if driven else 'interrupted'}: what stands here is as it was after {turns}"
+    if trace.run.origin is not None:
+        yield trace.run.origin
     if trace.run.config.model.startswith("scripted/"):
         yield "no model wrote it: its replies are a script written by hand"
     elif trace.run.config.model.startswith("replay/"):

@@ -47,6 +47,8 @@ def _asked(record: RunRecord) -> Iterator[tuple[str, str]]:
     yield "turns allowed", count(config.turns)
     if config.stop_policy is not None:
         yield "stopping policy", config.stop_policy
+    if record.origin is not None:
+        yield "origin", record.origin
     yield "began", f"{record.created.astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
