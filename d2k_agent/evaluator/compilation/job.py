@@ -76,8 +76,8 @@ def compile_candidate(
     with _settings(scratch), alarm(limit_s, LimitReached):
         try:
             job.run(calls, smoke_calls)
-        except LimitReached:
-            job.failure = job.failure or Failure("time", job.unfinished(limit_s))
+        except LimitReached as reached:
+            job.failure = job.failure or Failure("time", job.unfinished(limit_s, job.source.last_line(reached)))
     uses = list(job.capture.uses.values()) if job.capture else []
     tuners = list(job.capture.tuning.tuners.values()) if job.capture else []
     return build_report(
@@ -91,6 +91,10 @@ def compile_candidate(
         notes=job.notes,
         seconds=time.monotonic() - began,
     )
+
+
+_HOST_CODE = "the Python code of solution.py was still running"
+_TOO_MUCH = "Use smaller tiles, less unrolling or fewer variants."
 
 
 class CompileJob:
@@ -140,7 +144,7 @@ class CompileJob:
     def _pass(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors) -> Capture:
         scout = Scout()
         scouting = Capture(self.target, scout, lambda _: None)
-        self._phase = "the Python code of solution.py was still running"
+        self._phase = _HOST_CODE
         scouting.run(self.source.path, calls, tensors)
         scout.forget()
         if needs_values(scouting.problem):
@@ -149,7 +153,7 @@ class CompileJob:
         self._tuning_until = time.monotonic() + TUNING_S
         self._phase = "kernels were still being compiled"
         self._compiler.compile_ahead(scout.requests, self._tuning_until)
-        self._phase = "the Python code of solution.py was still running"
+        self._phase = _HOST_CODE
         self.capture = Capture(self.target, self._compile, self._registers)
         self.capture.run(self.source.path, calls, type(tensors)())
         return self.capture
@@ -164,8 +168,8 @@ class CompileJob:
     def _registers(self, binary: bytes) -> int | None:
         return self.resources.get(binary, Resources()).registers
 
-    def unfinished(self, limit_s: float) -> str:
-        """What to say when time is up: what is done, what was going on, what would help."""
+    def unfinished(self, limit_s: float, line: int | None) -> str:
+        """What to say when time is up: what is done, what was going on (at a line of the source), what would help."""
         outcomes = list(self._compiler.outcomes.values())
         done = sum(outcome.kind == "compiled" for outcome in outcomes)
         parts = [f"compiling did not finish within {limit_s:.0f} s"]
@@ -176,7 +180,10 @@ class CompileJob:
             f"kernel {name} was still being compiled after {seconds:.1f} s"
             for name, seconds in list(self._compiler.interrupted.items())[:5]
         ]
-        return "; ".join(parts + (going_on or [self._phase])) + ". Use smaller tiles, less unrolling or fewer variants."
+        if going_on or self._phase != _HOST_CODE:
+            return "; ".join(parts + (going_on or [self._phase])) + f". {_TOO_MUCH}"
+        where = "" if line is None else f", at line {line}"
+        return "; ".join([*parts, f"{_HOST_CODE}{where}"]) + ". Look for a loop in it that does not end."
 
 
 @contextlib.contextmanager

@@ -84,7 +84,8 @@ def test_leaving_the_process_is_a_failure_of_the_candidate(answers: dict[str, An
 def test_host_code_that_never_returns_ends_at_the_limit(answers: dict[str, Any]) -> None:
     answer = answers["never returns"]
     assert answer.report.error_kind == "time" and answer.seconds < 10
-    assert "did not finish within 2 s; the Python code of solution.py was still running" in answer.report.error
+    told = "did not finish within 2 s; the Python code of solution.py was still running, at line "
+    assert told in answer.report.error and "Look for a loop in it that does not end." in answer.report.error
 
 
 def test_a_compiler_that_takes_too_long_is_ended_and_named(answers: dict[str, Any]) -> None:
