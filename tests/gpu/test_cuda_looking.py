@@ -84,6 +84,9 @@ def test_traffic_is_that_of_a_cold_cache_also_where_a_replay_would_find_it_warm(
 def test_a_call_that_waits_for_its_launches_is_told_so(launcher: ProcessLauncher) -> None:
     profile = profiled(launcher, TINY, ProfileWish(call_ms=1.0))
     assert profile.diagnosis is not None and profile.diagnosis.bottleneck is Bottleneck.LAUNCH
+    (kernel,) = profile.kernels
+    assert kernel.diagnosis is not None and kernel.diagnosis.bottleneck is Bottleneck.LATENCY
+    assert kernel.diagnosis.evidence[0].counter.startswith("8 blocks for "), "most multiprocessors have none"
 
 
 OUT_OF_BOUNDS = HONEST.replace(" * factor, mask=o < n)", " * factor)")

@@ -15,6 +15,7 @@ from typing import Any
 
 from d2k_agent.contract.archive import own_archive, sized
 from d2k_agent.contract.profile import HotLine, Profile, ProfileWish
+from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import metrics, ncu, target
 from d2k_agent.evaluator.profiling.digest import digest, hottest, value
 from d2k_agent.evaluator.profiling.ncu import Finished, Pass
@@ -181,7 +182,8 @@ class _Session:
             for look in looks(launches, named, self._ours):
                 self._count(wish, look, deep, until)
                 self._sample(wish, look, deep, until)
-        except ProfileUnavailable as problem:
+        except (ProfileUnavailable, CandidateFault) as problem:
+            # The candidate went through the first pass: what it lacks now is time, or what the profiler takes.
             deep.notes.append(f"sections are left out: {problem}")
         if _counters(wish):
             deep.notes += left_out(named, {launch.function for launch in deep.launches}, "counters of sections")

@@ -13,8 +13,9 @@ import pytest
 
 from d2k_agent.contract import Profile, ProfileWish, VerdictStatus
 from d2k_agent.contract.archive import own_archive, program, sized
+from d2k_agent.contract.frames import write_frame
 from d2k_agent.evaluator.faults import CandidateFault
-from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate
+from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate, target
 from d2k_agent.evaluator.profiling.metrics import TENSOR
 from d2k_agent.evaluator.profiling.sections import COLD
 from d2k_agent.evaluator.profiling.session import MORE_WARM_UP_CALLS, WARM_UP_CALLS
@@ -217,6 +218,24 @@ esac"""
     assert "dram__bytes_read.sum" in second and "--page source" in third
     assert all("--kernel-name regex:^(mm|fill_kernel)$" in words for words in (second, third))
     assert "--cache-control none" in first and "--cache-control all" in second and "--cache-control all" in third
+
+
+def test_a_candidate_whose_sections_find_no_time_keeps_its_profile(tmp_path: Path) -> None:
+    warming = tmp_path / "warming"
+    with warming.open("w+b") as file:
+        write_frame(file.fileno(), target.STAGE, target.WARMING.encode())
+    refuse = f"""
+case "$options" in
+  *--kernel-name*) cat {warming} > report; sleep 60 ;;
+  *) {done_without_target(tmp_path)}; cat {tmp_path}/output; exit ;;
+esac"""
+    profile = profiled(
+        tmp_path, runs_target(tmp_path, table("d2k_run"), refuse), wish=ProfileWish(("memory",)), limit_s=3
+    )
+    assert [kernel.name for kernel in profile.kernels] == ["mm"]
+    cold, late, without = profile.notes
+    assert cold == COLD and late.startswith("sections are left out: calling run() to warm up did not finish within")
+    assert without == "no counters of sections for mm: the profiler told none"
 
 
 def test_no_gpu_is_said(tmp_path: Path) -> None:
