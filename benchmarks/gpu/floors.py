@@ -11,7 +11,7 @@ from typing import Any
 
 from d2k_agent.app.ceilings import KnownCeilings
 from d2k_agent.app.surroundings import here
-from d2k_agent.catalog import Task, speed_of_light
+from d2k_agent.catalog import Task, counts_of
 from d2k_agent.contract import Measurement
 from d2k_agent.contract.wire import from_data
 from d2k_agent.reports.headroom import HEADER, headroom, headroom_row
@@ -25,21 +25,21 @@ def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[t
 
     Empty where the task has no counts, nothing was measured, or nothing is known of the GPU.
     """
-    sol, environment = speed_of_light(task), verdict["environment"]
-    ceilings = KnownCeilings(here()).best(environment["device_name"])
-    if sol is None or ceilings is None:
+    environment = verdict["environment"]
+    details = environment.get("details", {})
+    ceilings, counts = KnownCeilings(here()).best(environment["device_name"]), counts_of(task, details)
+    if ceilings is None:
         return []
-    params = {workload.label: workload.params for workload in task.workloads}
     rows = []
     for result in verdict["workloads"]:
-        if result["measurement"] is not None and result["label"] in params:
+        if result["measurement"] is not None and result["label"] in counts:
             measured, baseline = (
                 None if result[name] is None else from_data(Measurement, result[name])
                 for name in ("measurement", "baseline")
             )
             assert measured is not None
-            counts, cache = sol.counts(params[result["label"]]), environment["details"].get("l2_bytes")
-            found = headroom(counts, result["label"], measured, baseline, ceilings, cache)
+            label, cache = result["label"], details.get("l2_bytes")
+            found = headroom(counts[label], label, measured, baseline, ceilings, cache)
             rows.append((task.slug, source, *headroom_row(found)))
     return rows
 

@@ -26,7 +26,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.gpu.pages import agrees, one_launch_a_kernel, page_of, page_says
 from benchmarks.gpu.results import ResultsFile, end_when_terminated
-from benchmarks.gpu.storing import ranks_of
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task, list_tasks, source_latencies
 from d2k_agent.contract import EvaluatorJob, JobKind, Limits, Profile, ProfileWish, source_sha256
@@ -76,7 +75,7 @@ def measure(results: ResultsFile, tasks: Sequence[Task], *, full: bool) -> None:
     launcher = ProcessLauncher(here().evaluator_environment(), progress=say)
     try:
         for task in tasks:
-            if ranks_of(task):
+            if task.ranks:
                 say(f"{task.slug}: a call on several ranks is not profiled")
                 continue
             labels = [workload.label for workload in task.workloads]

@@ -25,12 +25,6 @@ def registered(verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [result for result in verdict["workloads"] if result["measurement"] is not None]
 
 
-def ranks_of(task: Task) -> tuple[int, ...]:
-    """For how many ranks a task may be judged, its usual number first; empty where it is for one."""
-    config = json.loads((task.folder / "config.json").read_text(encoding="utf-8"))
-    return tuple(config.get("ranks", ()))
-
-
 def compulsory_bytes(task: Task, ranks: int) -> dict[str, float]:
     """By workload, the bytes that each rank has to send in a call."""
     required = runpy.run_path(str(task.folder / "hidden" / "check.py"))["link_bytes"]
@@ -118,7 +112,7 @@ def store(task: Task, verdicts: Verdicts) -> str:
     """Write hidden/baselines.json, or say why not; other numbers of ranks than those measured stay as they are."""
     if told := unstorable(verdicts):
         return told
-    path, usual = task.folder / "hidden" / "baselines.json", ranks_of(task)[:1]
+    path, usual = task.folder / "hidden" / "baselines.json", task.ranks[:1]
     stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if usual:
         ranks = verdicts["expert"]["environment"]["details"]["ranks"]

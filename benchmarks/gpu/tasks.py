@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.gpu.floors import headroom_rows, headroom_table
 from benchmarks.gpu.results import ResultsFile, end_when_terminated
-from benchmarks.gpu.storing import compulsory_bytes, ranks_of, registered, store
+from benchmarks.gpu.storing import compulsory_bytes, registered, store
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
 from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
     task = find_task(options.task)
-    known = SPREADS[-1:] if ranks_of(task) else SPREADS
+    known = SPREADS[-1:] if task.ranks else SPREADS
     wanted = (options.only_spread or ",".join(known)).split(",")
     if set(wanted) - set(known):
         parser.error(f"--only-spread takes {', '.join(known)} of this task, with commas between")

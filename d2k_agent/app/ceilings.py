@@ -103,7 +103,8 @@ def headroom_of_verdict(around: Surroundings, task: Task, verdict: Verdict) -> l
     from d2k_agent.reports.measured_text import measured_of_verdict
 
     ceilings = KnownCeilings(around).best(verdict.environment.device_name)
-    return headroom_of(measured_of_verdict(verdict), counts_of(task), ceilings, cache_bytes(verdict.environment))
+    counts = counts_of(task, verdict.environment.details)
+    return headroom_of(measured_of_verdict(verdict), counts, ceilings, cache_bytes(verdict.environment))
 
 
 def measure(around: Surroundings, command_line: Settings) -> Ceilings:

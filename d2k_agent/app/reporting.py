@@ -168,7 +168,8 @@ def _above_floors(around: Surroundings, trace: Trace, sha256: str | None) -> Ite
     verdict, times = timed[-1]
     ceilings = KnownCeilings(around).best(verdict.environment.device_name)
     measured = measured_of_records(verdict, times)
-    line = headroom_line(headroom_of(measured, counts_of(task), ceilings, cache_bytes(verdict.environment)))
+    counts = counts_of(task, verdict.environment.details)
+    line = headroom_line(headroom_of(measured, counts, ceilings, cache_bytes(verdict.environment)))
     if line is not None:
         yield f"its candidate took {line}"
 

@@ -8,6 +8,7 @@ else: no import, no attribute, a handful of builtins. Does not cover: ceilings (
 from __future__ import annotations
 
 import ast
+import dataclasses
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -42,12 +43,22 @@ class Counts:
 class SpeedOfLight:
     """The counts of one task, by workload."""
 
-    def __init__(self, slug: str, path: Path, functions: Mapping[str, Callable[[Mapping[str, Any]], object]]) -> None:
-        self._slug, self._path, self._functions = slug, path, functions
+    def __init__(
+        self,
+        slug: str,
+        path: Path,
+        functions: Mapping[str, Callable[[Mapping[str, Any]], object]],
+        ranks: int | None = None,
+    ) -> None:
+        self._slug, self._path, self._functions, self._ranks = slug, path, functions, ranks
 
-    def counts(self, workload: Mapping[str, Any]) -> Counts:
-        """The counts for the parameters of a workload. Raises UsageError naming task, file and line."""
-        return Counts(self._work("reference", workload), self._work("best", workload))
+    def counts(self, workload: Mapping[str, Any], ranks: int | None = None) -> Counts:
+        """The counts for the parameters of a workload. Raises UsageError naming task, file and line.
+
+        A task for several ranks is given their number as the parameter `ranks`: None is its usual one.
+        """
+        given = workload if self._ranks is None else {**workload, "ranks": ranks or self._ranks}
+        return Counts(self._work("reference", given), self._work("best", given))
 
     def _work(self, algorithm: Algorithm, workload: Mapping[str, Any]) -> Work:
         flops = self._call(f"{algorithm}_flops", workload)
@@ -103,13 +114,28 @@ def speed_of_light(task: Task) -> SpeedOfLight | None:
     missing = [name for name in needed if not callable(names.get(name))]
     if missing:
         raise _error(task.slug, path, 1, f"defines no {missing[0]}(workload); it needs {', '.join(needed)}")
-    return SpeedOfLight(task.slug, path, {name: names[name] for name in needed})
+    return SpeedOfLight(task.slug, path, {name: names[name] for name in needed}, next(iter(task.ranks), None))
 
 
-def counts_of(task: Task) -> dict[str, Counts]:
-    """The counts of each registered workload by its label; empty where the task has none. Raises UsageError."""
-    sol = speed_of_light(task)
-    return {} if sol is None else {workload.label: sol.counts(workload.params) for workload in task.workloads}
+def counts_of(task: Task, details: Mapping[str, Any] | None = None) -> dict[str, Counts]:
+    """The counts of each registered workload by its label; empty where the task has none. Raises UsageError.
+
+    `details` are those of a verdict's environment: for as many ranks as it was judged on, and for nothing over links
+    where they shared a GPU. None: for the usual number of ranks, each on a GPU of its own.
+    """
+    sol, details = speed_of_light(task), details or {}
+    if sol is None:
+        return {}
+    found = {item.label: sol.counts(item.params, details.get("ranks")) for item in task.workloads}
+    return {label: counts_as_run(counts, details) for label, counts in found.items()}
+
+
+def counts_as_run(counts: Counts, details: Mapping[str, Any]) -> Counts:
+    """The counts without bytes over links, where the ranks of a verdict with these details shared a GPU."""
+    gpus = set(details.get("gpus", ()))
+    if not gpus or len(gpus) >= details.get("ranks", 1):
+        return counts
+    return Counts(*(dataclasses.replace(work, link_bytes=0.0) for work in (counts.reference, counts.best)))
 
 
 def _beyond_arithmetic(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -151,15 +177,22 @@ def cache_bytes(environment: Environment) -> int | None:
 
 
 def rotated_floor(
-    work: Work, ceilings: Ceilings, footprint_bytes: float, sets: int | None = None, l2_bytes: int | None = None
+    work: Work,
+    ceilings: Ceilings,
+    footprint_bytes: float,
+    sets: int | None = None,
+    l2_bytes: int | None = None,
+    *,
+    in_place: bool = False,
 ) -> Floor | None:
     """The floor of a call that is timed over `sets` of inputs and outputs: what stays in the L2 cache is left out.
 
     `sets` None: as many as the timing policy takes for such a footprint, which are the bytes of one set. `l2_bytes`
-    None: as the ceilings say; where nobody knows it, nothing stays.
+    None: as the ceilings say; where nobody knows it, nothing stays. `in_place` as staying_bytes() has it.
     """
     cache = l2_bytes or ceilings.l2_bytes
     if cache is None:
         return floor_of(work, ceilings)
     size = max(1, round(footprint_bytes))
-    return floor_of(work, ceilings, staying_bytes(cache, sets or sets_for(size, cache, MOST_SETS, size)))
+    rotated = sets or sets_for(size, cache, MOST_SETS, size)
+    return floor_of(work, ceilings, staying_bytes(cache, rotated, in_place=in_place))

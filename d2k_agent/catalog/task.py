@@ -35,7 +35,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Task:
-    """A task as it lies on disk. `guidance` is the folder with its guidance.json, or None where there is none."""
+    """A task as it lies on disk. `guidance` is the folder with its guidance.json, or None where there is none.
+
+    `ranks` are the numbers of ranks that it may be judged on, the usual one first; empty where it is for one.
+    """
 
     slug: str
     title: str
@@ -43,6 +46,7 @@ class Task:
     folder: Path
     workloads: tuple[Workload, ...]
     guidance: Path | None = field(default=None)
+    ranks: tuple[int, ...] = ()
 
     def public_files(self) -> dict[str, bytes]:
         """The six shared files, byte for byte. Raises UsageError naming the one that is missing."""
@@ -92,6 +96,7 @@ def load_task(folder: Path, guidance: Path | None) -> Task:
         folder=folder,
         workloads=_workloads(config, folder / "config.json"),
         guidance=guidance if guidance and (guidance / "guidance.json").is_file() else None,
+        ranks=tuple(config["ranks"]) if isinstance(config.get("ranks"), list) else (),
     )
 
 

@@ -20,10 +20,11 @@ def sets_for(footprint_bytes: int, l2_bytes: int, most: int, reserved_bytes: int
     return max(1, min(wanted, most, MOST_SET_BYTES // max(1, reserved_bytes)))
 
 
-def staying_bytes(l2_bytes: int, sets: int) -> float:
+def staying_bytes(l2_bytes: int, sets: int, *, in_place: bool = False) -> float:
     """Bytes of one call that need not pass device memory, on average, where calls rotate over so many sets.
 
     In a round each set is visited once, and no more than the cache holds can have stayed since the round before: its
-    size over the sets. Where all sets fit into the cache, that is all of a set.
+    size over the sets. Where all sets fit into the cache, that is all of a set. `in_place`: what stays may be both read
+    and written by a call, and then saves both.
     """
-    return l2_bytes / max(1, sets)
+    return (2 if in_place else 1) * l2_bytes / max(1, sets)

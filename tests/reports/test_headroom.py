@@ -87,6 +87,21 @@ def test_the_table_of_a_gpu_comes_from_verdicts_as_data() -> None:
     assert headroom_rows(task, "expert", {"environment": {"device_name": "CPU"}, "workloads": [result]}) == []
 
 
+def test_floors_of_a_ranked_task_are_of_as_many_ranks_as_were_measured() -> None:
+    task = find_task("ep_dispatch_fp8")
+    label = task.workloads[0].label
+    results = [{"label": label, "measurement": to_data(timed(1.0)), "baseline": None}]
+
+    def floor(*gpus: str) -> str:
+        environment = {"device_name": "NVIDIA H200", "details": {"ranks": len(gpus), "gpus": gpus}}
+        (row,) = headroom_rows(task, "expert", {"environment": environment, "workloads": results})
+        return row[4]
+
+    two, four = floor("a", "b"), floor(*"abcd")
+    assert float(four.split()[0]) > 1.5 * float(two.split()[0])
+    assert floor("a", "a") != two, "nothing crosses a link"
+
+
 def test_the_page_on_a_submission_has_it_where_floors_are_known() -> None:
     result = WorkloadResult("large", VerdictStatus.PASSED, mean_ms=12.0, measurement=timed(12.0))
     environment = Environment("host", "cuda", "a GPU", "h200", None, "3.12", "2.11", "3.6", "e" * 64, "t" * 64)

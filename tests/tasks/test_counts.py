@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.catalog import Task, find_task, list_tasks, speed_of_light
+from d2k_agent.catalog import Task, counts_of, find_task, list_tasks, speed_of_light
 
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
@@ -34,10 +34,13 @@ def test_the_tasks_that_ship_have_counts() -> None:
 def test_bytes_over_links_are_those_that_the_evaluator_asks_for() -> None:
     task = find_task("ep_dispatch_fp8")
     required = runpy.run_path(str(task.folder / "hidden" / "check.py"))["link_bytes"]
-    for workload in task.workloads:
-        found = counts(task, workload.params)
-        assert found.best.link_bytes == pytest.approx(required({**workload.params, "ranks": 2}))
-        assert found.reference.link_bytes > found.best.link_bytes
+    for ranks in (2, 4, 8):
+        found = counts_of(task, {"ranks": ranks, "gpus": list(range(ranks))})
+        for workload in task.workloads:
+            sent = found[workload.label]
+            assert sent.best.link_bytes == pytest.approx(required({**workload.params, "ranks": ranks}))
+            assert sent.reference.link_bytes > sent.best.link_bytes
+    assert counts_of(task) == counts_of(task, {"ranks": 2, "gpus": [0, 1]})
 
 
 def test_muon_by_hand() -> None:
