@@ -3,6 +3,12 @@
 Such a measurement is wrong, or what was measured does less than hidden/sol.py counts. Whoever finds that it does so
 rightly corrects the counts, which explains it: what is judged from then on is free. Nothing is known without counts, or
 of a GPU without a data sheet.
+
+What is best known is no bound: an algorithm with fewer operations may be found, and fast ways to multiply matrices save
+an eighth at each level. That such a kernel is no accident either is left to the room between the data sheet's peak and
+what power allows, a quarter of it on an H200. Everything else here leans towards not suspecting: products count at the
+highest clock, what the cache may keep saves its reads and its writes, and memory is not asked about where nobody says
+how large the cache is.
 """
 
 from __future__ import annotations
@@ -10,9 +16,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from d2k_agent.catalog.speed_of_light import Counts, cache_bytes, rotated_floor
+from d2k_agent.catalog.speed_of_light import Counts, cache_bytes, counts_as_run, rotated_floor
 from d2k_agent.contract import Verdict, VerdictStatus
-from d2k_agent.contract.data_sheets import data_sheet
+from d2k_agent.contract.ceilings import Ceilings, Floor, floor_of
+from d2k_agent.contract.data_sheets import at_highest_clock, data_sheet
 
 IMPOSSIBLE = "faster than the hardware allows"
 """All that an agent is told of it: the floor itself would tell it the best known algorithm."""
@@ -23,15 +30,21 @@ def impossible_workloads(verdict: Verdict, counts: Mapping[str, Counts]) -> tupl
     sheet = data_sheet(verdict.environment.device_name)
     if sheet is None:
         return ()
-    cache, found = cache_bytes(verdict.environment), []
+    limits, found = at_highest_clock(sheet), []
     for result in verdict.workloads:
         work = counts.get(result.label)
         if work is not None and result.measurement is not None and result.registered:
-            clock = result.measurement
-            floor = rotated_floor(work.best, sheet, work.reference.memory_bytes, clock.sets, cache)
-            if floor is not None and clock.mean_ms < floor.ms:
+            floor = _least(counts_as_run(work, verdict.environment.details), limits, verdict, result.measurement.sets)
+            if floor is not None and result.measurement.mean_ms < floor.ms:
                 found.append(result.label)
     return tuple(found)
+
+
+def _least(counts: Counts, limits: Ceilings, verdict: Verdict, sets: int) -> Floor | None:
+    cache = cache_bytes(verdict.environment)
+    if cache is None:
+        return floor_of(dataclasses.replace(counts.best, memory_bytes=0.0), limits)
+    return rotated_floor(counts.best, limits, counts.reference.memory_bytes, sets, cache, in_place=True)
 
 
 def suspected(verdict: Verdict, counts: Mapping[str, Counts]) -> Verdict:

@@ -1,13 +1,16 @@
 """Ceilings of named GPUs as data: the vendor's figures, and what was measured once, each with its source.
 
 Data sheets print peaks of matrix products with sparsity, which is twice what dense products can reach; here are dense
-ones. They are stated at a boost clock (1,830 MHz for the first three) that the GPU may exceed (1,980 MHz was read), so
-that a measurement of some percent more is possible and no error by itself.
+ones. They are stated at a boost clock (1,830 MHz for Hopper) that the GPU may exceed (1,980 MHz was read), so that a
+measurement of some percent more is possible and no error by itself.
 """
 
 from __future__ import annotations
 
-from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance
+import dataclasses
+from typing import Any
+
+from d2k_agent.contract.ceilings import PRODUCTS, Ceiling, Ceilings, Provenance
 from d2k_agent.contract.gpu import device_name
 
 _HOPPER = "NVIDIA H100 Tensor Core GPU Architecture white paper, H100 SXM5: dense peaks at the boost clock of 1,830 MHz"
@@ -71,6 +74,27 @@ MEASURED = (
     ),
 )
 """What ships with the package, for a machine that has not measured its own (`d2k-agent ceilings --measure`)."""
+
+
+_HIGHEST_OVER_BOOST = {
+    device_name("h100"): 1980 / 1830,
+    device_name("h200"): 1980 / 1830,
+    device_name("b200"): 1965 / 1856,
+}
+"""The highest clock over the one at which the data sheet states its peaks of products."""
+
+
+def at_highest_clock(sheet: Ceilings) -> Ceilings:
+    """A data sheet with the products that the GPU does at its highest clock; memory and links have clocks of their own.
+
+    No call is faster than that, where short kernels do not reach the power limit.
+    """
+    factor = _HIGHEST_OVER_BOOST.get(sheet.device_name, 1.0)
+    rates = {f"{kind}_tflops": sheet.product_tflops(kind) for kind in PRODUCTS}
+    faster: dict[str, Any] = {
+        name: Ceiling(rate.value * factor, rate.provenance) for name, rate in rates.items() if rate is not None
+    }
+    return dataclasses.replace(sheet, **faster)
 
 
 def data_sheet(name: str) -> Ceilings | None:

@@ -17,8 +17,10 @@ from d2k_agent.reports.verdict_data import verdict_data, verdict_of
 from d2k_agent.reports.verdict_text import verdict_text
 
 H200 = Environment("host", "cuda", "NVIDIA H200", "h200", "none", "3.12", "2.11", "3.6", "e" * 64, "t" * 64)
-COUNTS = {"large": Counts(Work({"fp16": 5e12}, 1e9), Work({"fp16": 989.4e9}, 1e9))}
-"""The best known algorithm takes a millisecond on an H200 by its data sheet, the reference five."""
+HIGHEST = 1980 / 1830
+"""The highest clock of an H200 over the one of its data sheet."""
+COUNTS = {"large": Counts(Work({"fp16": 5e12}, 1e9), Work({"fp16": HIGHEST * 989.4e9}, 1e9))}
+"""The best known algorithm takes a millisecond on an H200 at the highest clock, the reference five."""
 
 
 def verdict(large_ms: float, environment: Environment = H200, sha256: str = "a" * 64) -> Verdict:
@@ -57,9 +59,31 @@ def test_of_a_gpu_without_data_sheet_nothing_is_impossible(name: str) -> None:
 
 def test_what_stays_in_the_cache_is_no_reason_to_suspect() -> None:
     moved = {"large": Counts(Work(memory_bytes=12e6), Work(memory_bytes=12e6))}
-    assert suspected(verdict(0.0005), moved).eligible  # four sets of 12 MB fit into the cache
-    rotated = verdict(0.0005, dataclasses.replace(H200, details={"l2_bytes": 1_000_000}))
-    assert suspected(rotated, moved).impossible == ("large",)
+
+    def measured(l2_bytes: int) -> Verdict:
+        return suspected(verdict(0.0005, dataclasses.replace(H200, details={"l2_bytes": l2_bytes})), moved)
+
+    assert measured(60_000_000).eligible  # four sets of 12 MB fit into the cache
+    assert measured(1_000_000).impossible == ("large",)
+    # Of 12 MB a fourth of 20 MB may stay, both read and written: 2 MB pass memory, in 0.42 us.
+    assert measured(20_000_000).eligible and measured(18_000_000).impossible == ("large",)
+
+
+def test_memory_is_not_asked_about_where_nobody_knows_the_cache() -> None:
+    moved = {"large": Counts(Work(memory_bytes=12e9), Work(memory_bytes=12e9))}
+    assert suspected(verdict(0.5), moved).eligible
+    known = dataclasses.replace(H200, details={"l2_bytes": 60 << 20})
+    assert suspected(verdict(0.5, known), moved).impossible == ("large",)
+
+
+def test_where_ranks_share_a_gpu_nothing_crosses_a_link() -> None:
+    sent = {"large": Counts(Work({"fp16": 1e9}, 1e6, 450e6), Work({"fp16": 1e9}, 1e6, 450e6))}
+
+    def judged(*gpus: str) -> Verdict:
+        return suspected(verdict(0.5, dataclasses.replace(H200, details={"ranks": 2, "gpus": list(gpus)})), sent)
+
+    assert judged("GPU-0", "GPU-1").impossible == ("large",)
+    assert judged("GPU-0", "GPU-0").eligible
 
 
 def test_the_author_is_told_the_fact_and_no_number() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Floor, Provenance, Work, above_data_sheet, floor_of
-from d2k_agent.contract.data_sheets import DATA_SHEETS, MEASURED, ceilings_of, data_sheet
+from d2k_agent.contract.data_sheets import DATA_SHEETS, MEASURED, at_highest_clock, ceilings_of, data_sheet
 from d2k_agent.contract.gpu import is_target
 from d2k_agent.contract.rotation import staying_bytes
 from d2k_agent.contract.wire import from_data, to_data
@@ -65,6 +65,16 @@ def test_a_floor_is_the_longest_of_what_bounds_it() -> None:
     assert floor_of(Work({"fp16": 2e11}, 5e9), known) == Floor(pytest.approx(1.0), "memory", "data sheet")
 
 
+def test_products_go_with_the_clock_and_nothing_else_does() -> None:
+    for sheet in DATA_SHEETS:
+        highest = at_highest_clock(sheet)
+        assert sheet.fp16_tflops and highest.fp16_tflops
+        assert 1.05 < highest.fp16_tflops.value / sheet.fp16_tflops.value < 1.09
+        assert (highest.copy_gb_s, highest.link_gb_s) == (sheet.copy_gb_s, sheet.link_gb_s)
+    unlisted = Ceilings("another GPU", fp16_tflops=printed(1000.0))
+    assert at_highest_clock(unlisted) == unlisted
+
+
 def test_a_ceiling_that_nobody_knows_makes_no_floor() -> None:
     known = ceilings(fp16_tflops=printed(1000.0), copy_gb_s=printed(5000.0))
     assert floor_of(Work({"fp8": 1.0}, 5e9), known) is None
@@ -82,6 +92,7 @@ def test_what_stays_in_the_cache_passes_no_memory() -> None:
     known = ceilings(copy_gb_s=printed(5000.0))
     cache = 60e6
     assert staying_bytes(int(cache), 24) == 2.5e6
+    assert staying_bytes(int(cache), 24, in_place=True) == 5e6
     assert floor_of(Work(memory_bytes=17.5e6), known, 2.5e6) == Floor(pytest.approx(0.003), "memory", "data sheet")
     # 24 sets of 2 MB fit: nothing passes memory, and nothing is bounded.
     assert floor_of(Work(memory_bytes=2e6), known, staying_bytes(int(cache), 24)) is None
