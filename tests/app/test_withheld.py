@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from d2k_agent.catalog import LEVELS, counts_of, find_task, list_tasks, staged_files
+from d2k_agent.app.evaluation import Evaluation
+from d2k_agent.app.host_tools import host_tools
+from d2k_agent.app.incumbent import Incumbent
+from d2k_agent.catalog import IMPOSSIBLE, LEVELS, counts_of, find_task, list_tasks, staged_files
 from d2k_agent.catalog.levels import LEVEL_KEYS, RATIONALE, RATIONALE_NEEDS
+from d2k_agent.config import WORDINGS
+from d2k_agent.contract import EvaluatorJob, Verdict, source_sha256
+from d2k_agent.launchers import FakeLauncher
 from d2k_agent.records import ConversationStarted, read_trace
+from tests.agent.scene import new_run
 from tests.cli.runs import script
 from tests.cli.shell import d2k
+from tests.reports.measured import timed, workload
 
 GIVEN = [LEVELS[:count] for count in range(len(LEVELS) + 1)]
 SHIPPED = [task.slug for task in list_tasks()]
@@ -116,3 +125,42 @@ def test_the_prompt_and_the_workspace_of_a_run_are_byte_for_byte_the_same(tmp_pa
     )
     assert files == other_files and "guidance.json" in files
     assert one.messages == other.messages and one.tools == other.tools
+
+
+SOURCE = "def run(): ...\n"
+
+
+def answered(place: Path, first_ms: float, wording: str) -> str:
+    """What `submit` answers in a run of the task at `place`: its first workload took `first_ms`, others 500."""
+    task = find_task(place)
+    took_ms = [first_ms, *[500.0] * (len(task.workloads) - 1)]
+    results = tuple(workload(item.label, ms, 2 * ms) for item, ms in zip(task.workloads, took_ms, strict=True))
+
+    def verdict(job: EvaluatorJob) -> Verdict:
+        return replace(timed(), candidate_sha256=source_sha256(SOURCE), workloads=results)
+
+    run = new_run(place.parent / f"run-{wording}", workloads=[item.label for item in task.workloads])
+    run.events.touch()
+    (run.workspace / "solution.py").write_text(SOURCE)
+    incumbent = Incumbent(run, run.read_record().config, run.read_record().workloads)
+    evaluation = Evaluation(FakeLauncher(verdict), task, target="h200", device="cuda", unsafe=False)
+    return str(host_tools(evaluation, task, run.workspace, incumbent, wording)["submit"]({"path": "solution.py"}).text)
+
+
+@pytest.mark.parametrize("slug", SHIPPED)
+def test_what_submit_answers_is_the_same(slug: str, tmp_path: Path) -> None:
+    """No floor, no headroom and no score of the speed of light is in it: a design may do less than the reference."""
+    places = copied(slug, tmp_path / "one"), altered(slug, tmp_path / "other", ("L1",))
+    for wording in WORDINGS:
+        one, other = (answered(place, 500.0, wording) for place in places)
+        assert one == other and "500" in one and "floor" not in one
+
+
+def test_only_that_a_latency_is_impossible_is_told_and_not_under_which_limit(tmp_path: Path) -> None:
+    """6.5 ms are below the first floor of Muon's counts on an H200 and above that of the altered ones."""
+    places = copied("muon", tmp_path / "one"), altered("muon", tmp_path / "other", ("L1",))
+    for wording in WORDINGS:
+        one, other = (answered(place, 6.5, wording) for place in places)
+        assert IMPOSSIBLE in one and IMPOSSIBLE not in other and "floor" not in one
+        differing = set(one.splitlines()) ^ set(other.splitlines())
+        assert all(IMPOSSIBLE in line for line in differing), differing
