@@ -15,7 +15,9 @@ from typing import Literal
 Basis = Literal["measured", "data sheet"]
 Bound = Literal["products", "memory", "link", "launch"]
 PRODUCTS = ("fp16", "bf16", "fp8")
-"""Classes of matrix products, by their operands. Accumulators are fp32 in each."""
+"""Classes of matrix products, by their operands."""
+FAST_ACCUMULATION = "fast accumulation"
+"""How fp8 products reach their peak: sums stay in the tensor cores, which keep fewer bits of them than fp32 has."""
 NOT_MEASURED = "problem"
 """The one key of what the measuring program answers instead of ceilings: a sentence on why."""
 
@@ -54,7 +56,7 @@ class Ceilings:
     """What one kind of GPU does at most, by the name that its driver gives it. None is unknown.
 
     copy_gb_s    bytes of device memory, read and written ones together, in GB/s
-    *_tflops     dense matrix products with fp32 accumulators, in TFLOP/s
+    *_tflops     dense matrix products, in TFLOP/s; accumulators are fp32, of fp8 those of FAST_ACCUMULATION
     launch_us    the least time of a kernel that does nothing, in a graph of many; a floor and no ceiling
     link_gb_s    bytes to another GPU of the host, in one direction, in GB/s; None also where there is one GPU
     l2_bytes     size of the L2 cache

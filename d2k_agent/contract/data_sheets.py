@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from d2k_agent.contract.ceilings import PRODUCTS, Ceiling, Ceilings, Provenance
+from d2k_agent.contract.ceilings import FAST_ACCUMULATION, PRODUCTS, Ceiling, Ceilings, Provenance
 from d2k_agent.contract.gpu import device_name
 
 _HOPPER = "NVIDIA H100 Tensor Core GPU Architecture white paper, H100 SXM5: dense peaks at the boost clock of 1,830 MHz"
@@ -67,7 +67,9 @@ MEASURED = (
         copy_gb_s=_measured(4300.0, "a copy of 4.3 GB on the device, rounded to two digits", date="2026-11-04"),
         fp16_tflops=_measured(681.0, "4096 x 4096 x 11008 on random data for 1 s", burst=792.0),
         bf16_tflops=_measured(678.0, "4096 x 4096 x 11008 on random data for 1 s", burst=787.0),
-        fp8_tflops=_measured(1286.0, "8192 x 8192 x 28672 on random data for 1 s", burst=1517.0),
+        fp8_tflops=_measured(
+            1286.0, f"8192 x 8192 x 28672 on random data for 1 s with {FAST_ACCUMULATION}", burst=1517.0
+        ),
         launch_us=_measured(0.55, "graphs of 2,000 kernels of one thread that do nothing, the best of 20"),
         link_gb_s=_measured(395.0, "copies of 1.1 GB to the second GPU of the host for 1 s, one direction"),
         l2_bytes=60 << 20,
