@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import types
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -154,8 +154,8 @@ class _Caller:
         elif operation == "attach":
             self._attach(request, descriptors)
         elif operation == "call":
-            self.device.delay(float(request.get("delay_s", 0.0)))
-            self._call(self.sets[int(request["set"])], in_order=bool(request["in_order"]))
+            held_up = self.device.hold_ups.within(*request["hold_up"]) if "hold_up" in request else nullcontext()
+            self._call(self.sets[int(request["set"])], bool(request["in_order"]), held_up)
         elif operation == "observe":
             self._observe(self.sets[int(request["set"])])
         else:
@@ -179,9 +179,9 @@ class _Caller:
             self.timed = ranked[0] if ranked else TimedCalls(run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 
-    def _call(self, given: AttachedSet, in_order: bool) -> None:
+    def _call(self, given: AttachedSet, in_order: bool, held_up: AbstractContextManager[None]) -> None:
         """One metered call on a set. `in_order`: its inputs come, and its outputs go, in the order of the
-        stream alone; else the GPU is idle before and after it.
+        stream alone; else the GPU is idle before and after it. `held_up` is the context to call run() in.
         """
         assert self.module is not None
         given.poison(self.last)
@@ -192,7 +192,8 @@ class _Caller:
         with self.device.coming_late(given.inputs) if in_order else nullcontext():
             with self.device.metered() as meter:
                 self.meter = meter
-                result = self.module.run(*given.arguments)
+                with held_up:
+                    result = self.module.run(*given.arguments)
                 if not in_order:
                     self.device.synchronize()
             self.last = outputs_of(result)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from d2k_agent.evaluator.devices import driver
+from d2k_agent.evaluator.devices.holding import AccessHoldUps, HoldUps, LaunchHoldUps
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 from d2k_agent.evaluator.metering import CallMeter
 
@@ -39,6 +40,9 @@ class Mark(Protocol):
 class Inside(Protocol):
     """One device, seen from inside."""
 
+    hold_ups: HoldUps
+    """The places at which a rank among others may be held up."""
+
     def start(self) -> None:
         """Make the device ready, once, after confinement."""
 
@@ -53,9 +57,6 @@ class Inside(Protocol):
 
     def resident_programs(self) -> int:
         """Programs of a kernel that are sure to run at the same time."""
-
-    def delay(self, seconds: float) -> None:
-        """Let what is begun next begin later by about so much."""
 
     def coming_late(self, block: torch.Tensor) -> Any:
         """A context at whose beginning a block's contents are taken away, to be written again in the order of the
@@ -92,6 +93,7 @@ class InsideCpu:
     def __init__(self) -> None:
         self._meter = CallMeter()
         self._peers: list[torch.Tensor] = []
+        self.hold_ups: HoldUps = AccessHoldUps()
 
     def start(self) -> None:
         """New memory is filled with NaN: a result that was never written cannot look like one."""
@@ -115,10 +117,6 @@ class InsideCpu:
     def resident_programs(self) -> int:
         """One: the interpreter runs one after the other."""
         return 1
-
-    def delay(self, seconds: float) -> None:
-        """Sleep."""
-        time.sleep(seconds)
 
     def coming_late(self, block: torch.Tensor) -> Any:
         """Nothing: a processor does one thing after the other."""
@@ -162,6 +160,7 @@ class InsideCuda:
     def __init__(self, number: int) -> None:
         self._number = number
         self._attached: list[int] = []
+        self.hold_ups: HoldUps = LaunchHoldUps(self._delay)
 
     def start(self) -> None:
         """Make the context: attaching a block does not do so by itself."""
@@ -188,10 +187,9 @@ class InsideCuda:
         """One a multiprocessor."""
         return int(torch.cuda.get_device_properties(self._number).multi_processor_count)
 
-    def delay(self, seconds: float) -> None:
+    def _delay(self, seconds: float) -> None:
         """A kernel that only waits, on the current stream, before what is launched next."""
-        if seconds:
-            torch.cuda._sleep(int(seconds * _CYCLES_A_S))  # noqa: SLF001 - PyTorch's own tests have no other such kernel
+        torch.cuda._sleep(int(seconds * _CYCLES_A_S))  # noqa: SLF001 - PyTorch's own tests have no other such kernel
 
     @contextmanager
     def coming_late(self, block: torch.Tensor) -> Iterator[None]:
@@ -206,7 +204,7 @@ class InsideCuda:
             kept.copy_(block)
             block.fill_(_TAKEN_AWAY)
             self.synchronize()
-            self.delay(_LATE_S)
+            self._delay(_LATE_S)
             block.copy_(kept)
             yield
         finally:

@@ -19,9 +19,9 @@ from d2k_agent.evaluator.ranks.merging import merged
 
 APART_S = 20.0
 """Once a rank has answered, the others have this long: they are waiting for what does not come, or are far too slow."""
-_HELD_UP_S = {"cpu": (0.05, 2.0), "cuda": (0.0005, 0.003)}
-"""For how long one rank is held up within a call, at least and at most: on a GPU about as long as a call takes; on a CPU
-as long as the latest call did, in which the others reach what they should have waited for."""
+_HELD_UP_S = {"cpu": (0.05, 1.0), "cuda": (0.0005, 0.003)}
+"""For how long one rank is held up within a call, at least and at most: on a GPU about as long as a call takes;
+on a CPU as long as the latest one did, in which the others reach what they should have waited for."""
 
 Start = Callable[[int], CandidateProcess]
 """A process that is not entered yet, for a GPU by number."""
@@ -150,7 +150,8 @@ class RankGroup(CandidateProcess):
                 raise
             until = min(until, time.monotonic() + APART_S)
         if expected == b"D" and self._ordered is not None:
-            self._call_s, self._ordered = time.monotonic() - self._ordered - self._held_up_s, None
+            took_s, self._ordered = time.monotonic() - self._ordered, None
+            self._call_s = max(took_s - self._held_up_s, took_s / 2)  # others may have waited for none of it
         return merged(expected, [payloads[rank] for rank in range(len(self._members))], doing)
 
     def _next_ready(self, payloads: dict[int, bytes], until: float) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,8 @@ def open_comm(shared: dict[str, Any], device: Inside, descriptors: Iterator[int]
         else:
             addresses.append(device.open_peer(block, descriptors))
     meeting = map_descriptor(next(descriptors))
+    spaces = [range(address + PAD_BYTES, address + end) for address in addresses]
+    device.hold_ups.watch(spaces[rank], spaces[:rank] + spaces[rank + 1 :])
     comm = Comm(
         rank=rank,
         world=len(addresses),
@@ -112,17 +115,19 @@ class RankedCalls(TimedCalls):
     def __init__(self, run: Callable[..., Any], sets: list[AttachedSet], device: Inside, rank: int) -> None:
         super().__init__(run, sets, device)
         self._done, self._begun = DONE + rank, BEGUN + rank
-        self._delays: dict[int, float] = {}
+        self._hold_ups: list[list[float]] = []
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
-        """As TimedCalls does; `delays` are seconds by which calls of this order begin later, [[call, seconds], ...]."""
-        self._delays = {int(call): float(seconds) for call, seconds in request.get("delays", [])}
+        """As TimedCalls does; `hold_ups` has a share and seconds for each call of this order, where it is no timed one.
+
+        HoldUps.within() says what they mean.
+        """
+        self._hold_ups = request.get("hold_ups", [])
         return super().handle(operation, request, descriptors)
 
     def _call(self, number: int) -> None:
-        if number in self._delays:
-            self._device.delay(self._delays[number])
-        super()._call(number)
+        with self._device.hold_ups.within(*self._hold_ups[number]) if self._hold_ups else nullcontext():
+            super()._call(number)
 
     def _batch(self) -> tuple[int, float]:
         """Calls until the supervisor raises its flag, and up to the last call that it names then.

@@ -1,0 +1,141 @@
+"""Where a rank is held up within a call: one access or one launch of it, and what of a store others see until then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+interpreter = pytest.importorskip("triton.runtime.interpreter")
+
+from triton import knobs  # noqa: E402 - triton may be missing
+from triton import language as tl  # noqa: E402
+from triton._C.libtriton import ir  # noqa: E402
+
+from d2k_agent.evaluator.devices.holding import AccessHoldUps, LaunchHoldUps  # noqa: E402
+
+RELEASE, RELAXED = ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.RELAXED
+SYSTEM, GPU = ir.MEM_SYNC_SCOPE.SYSTEM, ir.MEM_SYNC_SCOPE.GPU
+SECONDS = 0.5
+
+
+class Rank:
+    """A kernel's ways to memory, of which a part is the own workspace and a part is another rank's."""
+
+    def __init__(self) -> None:
+        self.memory = np.zeros(32, np.int32)
+        first = int(self.memory.ctypes.data)
+        self.hold_ups = AccessHoldUps()
+        self.hold_ups.watch(range(first, first + 32), [range(first + 32, first + 64)])
+
+    def _pointer(self, number: int) -> Any:
+        address = np.array([self.memory.ctypes.data + 4 * number], np.uint64)
+        return interpreter.TensorHandle(address, tl.pointer_type(tl.int32))
+
+    def store(self, number: int) -> None:
+        value = interpreter.TensorHandle(np.ones(1, np.int32), tl.int32)
+        interpreter.interpreter_builder.create_store(self._pointer(number), value, None, None)
+
+    def load(self, number: int) -> int:
+        return int(interpreter.interpreter_builder.create_load(self._pointer(number), None, None, False).data[0])
+
+    def flag(self, order: Any = RELEASE, scope: Any = SYSTEM) -> None:
+        """At word 24, in no workspace."""
+        value = interpreter.TensorHandle(np.ones(1, np.int32), tl.int32)
+        mask = interpreter.TensorHandle(np.ones(1, bool), tl.int1)
+        exchange = ir.ATOMIC_OP.XCHG
+        interpreter.interpreter_builder.create_atomic_rmw(exchange, self._pointer(24), value, mask, order, scope)
+
+    def calls(self, run: Callable[[], Any], share: float = 0.0, seconds: float = SECONDS) -> list[int]:
+        """What lies in memory when run() is over, and the launch is not."""
+        with self.hold_ups.within(share, seconds):
+            run()
+            left = self.memory.tolist()
+            interpreter.GridExecutor._restore_args_dev(None, (), (), {}, {})
+        return left
+
+
+@pytest.mark.parametrize(
+    ("orders", "seen"), [([(RELEASE, SYSTEM)], 1), ([(RELAXED, SYSTEM)], 0), ([(RELEASE, GPU)], 0), ([], 0)]
+)
+def test_a_store_is_seen_from_the_next_release_for_all_gpus_on(orders: list[tuple[Any, Any]], seen: int) -> None:
+    rank = Rank()
+
+    def run() -> None:
+        rank.store(8)
+        for order in orders:
+            rank.flag(*order)
+
+    left = rank.calls(run)
+    assert left[8] == seen
+    assert left[24] == len(orders)
+    assert rank.memory[8] == 1, "at the end of its launch at the latest"
+
+
+def test_a_kernel_finds_what_it_stored_itself() -> None:
+    rank = Rank()
+    found: list[int] = []
+    rank.calls(lambda: (rank.store(8), found.append(rank.load(9)), found.append(rank.load(8))))
+    assert found == [0, 1]
+
+
+def test_a_load_comes_later() -> None:
+    rank = Rank()
+    began = time.monotonic()
+    rank.calls(lambda: rank.load(0), seconds=0.1)
+    assert time.monotonic() - began >= 0.1
+
+
+def test_each_way_is_as_likely_and_then_each_of_its_places() -> None:
+    rank = Rank()
+
+    def run() -> None:
+        for number in (0, 1, 2, 3):
+            rank.load(number)
+            rank.load(number)  # as in a loop that waits: one place
+        rank.store(8)
+        rank.store(9)
+        rank.store(20)  # no workspace
+
+    rank.calls(run, seconds=0.0)
+    for share, word in ((0.5, 8), (0.7, 8), (0.8, 9), (0.99, 9)):
+        rank.memory[:] = 0
+        left = rank.calls(run, share, seconds=0.2)
+        assert [number for number in (8, 9, 20) if not left[number]] == [word]
+    began = time.monotonic()
+    assert rank.calls(run, 0.49, seconds=0.1)[8:10] == [1, 1]
+    assert time.monotonic() - began >= 0.1
+
+
+def test_nothing_of_it_is_left_after_a_call() -> None:
+    plain = vars(interpreter.InterpreterBuilder)["create_masked_store"]
+    rank = Rank()
+    with pytest.raises(ZeroDivisionError):
+        rank.calls(lambda: 1 // 0)
+    builder = type(interpreter.interpreter_builder)
+    assert builder.create_masked_store is plain
+    rank.store(8)
+    assert rank.memory[8] == 1
+
+
+def test_on_a_gpu_one_launch_begins_later() -> None:
+    launched: list[float | str] = []
+    hold_ups = LaunchHoldUps(launched.append)
+
+    def call(share: float, seconds: float) -> list[float | str]:
+        launched.clear()
+        with hold_ups.within(share, seconds):
+            for name in "abcd":
+                knobs.runtime.launch_enter_hook(None)
+                launched.append(name)
+        knobs.runtime.launch_enter_hook(None)
+        return launched
+
+    assert call(0.9, 0.002) == [0.002, "a", "b", "c", "d"], "nothing is known before the first call"
+    assert call(0.5, 0.002) == ["a", "b", 0.002, "c", "d"]
+    assert call(0.99, 0.001) == ["a", "b", "c", 0.001, "d"]
+    assert call(0.5, 0.0) == ["a", "b", "c", "d"]
