@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from d2k_agent.reports.modelled_text import modelled_answer, modelled_data
 
     with open_progress(quiet=False, json=True) as progress:
-        verdict = model_file(
+        found = model_file(
             here(),
             settings_of(arguments),
             arguments.task,
@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
             progress.step,
         )
     if arguments.json:
-        print_json(modelled_data(verdict))
+        print_json(modelled_data(found.verdict, found.floors_ms))
     else:
-        print_text(modelled_answer(verdict))
-    return 0 if verdict.modelled is not None and verdict.modelled.geomean_ms is not None else 1
+        print_text(modelled_answer(found.verdict, found.floors_ms))
+    modelled = found.verdict.modelled
+    return 0 if modelled is not None and modelled.geomean_ms is not None else 1

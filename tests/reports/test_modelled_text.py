@@ -35,7 +35,7 @@ MODELLED = ModelledLatency(
 
 
 def test_every_latency_is_called_modelled_and_what_has_none_says_why() -> None:
-    lines = modelled_text(MODELLED).splitlines()
+    lines = modelled_text(MODELLED, {"small": 3.7}).splitlines()
     assert lines[0] == "Modelled for h200, nothing was measured"
     assert "small: modelled 3.75 ms a call" in lines
     assert "large: not modelled: queue: a branch depends" in lines
@@ -45,6 +45,23 @@ def test_every_latency_is_called_modelled_and_what_has_none_says_why() -> None:
     assert row.split() == "product 3 16 x 8 6 of 128 programs 1.25 ms products 2 fp16 2 0.5 3.1 %".split()
     header = next(line for line in lines if line.startswith("launch"))
     assert "modelled each" in header and "measured" not in header
+
+
+def test_a_latency_below_the_floor_is_warned_about_and_what_was_not_looked_at_is_said() -> None:
+    text = modelled_text(MODELLED, {"small": 4.0})
+    assert "warning: that is below the floor of 4 ms: it does less than the best known algorithm must" in text
+    assert "warning" not in modelled_text(MODELLED, {"small": 3.7}) + modelled_text(MODELLED, {})
+    assert "Whether it compiles, fits and is right was not looked at" in text and "GB once: device memory" in text
+
+
+def test_where_nothing_is_modelled_the_headline_says_so_and_each_reason_once() -> None:
+    reasons = {"small": "it does not end", "large": "it does not end", "huge": "a grid is unknown"}
+    none = ModelledLatency("h200", tuple(ModelledWorkload(label, None, (), why) for label, why in reasons.items()))
+    assert modelled_text(none, {"small": 1.0}).splitlines() == [
+        "Not modelled for h200, and nothing was measured",
+        "small, large: it does not end",
+        "huge: a grid is unknown",
+    ]
 
 
 def test_a_line_says_that_nothing_was_measured() -> None:
