@@ -75,8 +75,8 @@ def _recorded(task: Task, left_out: list[str]) -> Iterator[Source]:
         return
     for folder in sorted((ROOT / "traces" / "samples").iterdir()):
         trace = read_trace(folder)
-        if Path(trace.run.config.task).name != task.slug:
-            continue
+        if Path(trace.run.config.task).name != task.slug or trace.run.origin is not None:
+            continue  # what was put together of another run's turns has no measurements of its own
         for submission in trace.submissions:
             times, where = submission.times, submission.verdict.environment.device_name
             if times is None or not submission.measured or not is_target(where, TARGET):

@@ -35,7 +35,9 @@ def test_figures_leave_out_what_was_not_modelled_and_the_table_names_it(capsys: 
 
 def test_sources_are_those_with_stored_latencies_of_that_very_text() -> None:
     left_out: list[str] = []
-    sources = {source.name: source for source in measured_sources(find_task("muon"), left_out)}
+    found = list(measured_sources(find_task("muon"), left_out))
+    sources = {source.name: source for source in found}
+    assert len(sources) == len(found), "a run put together of another one's turns does not count again"
     assert {"sample turn 6", "sample turn 10", "sample turn 12"} <= set(sources)
     assert "muon: turn 9 of the sample muon was not measured" in left_out
     assert all(ms > 0 for source in sources.values() for ms in source.measured_ms.values())
