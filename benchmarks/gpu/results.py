@@ -42,5 +42,15 @@ class ResultsFile:
 
 
 def end_when_terminated() -> None:
-    """From now on SIGTERM raises KeyboardInterrupt, as SIGINT does: evaluators are closed, and leases given back."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """From now on SIGTERM raises KeyboardInterrupt, as SIGINT does: evaluators are closed, and leases given back.
+
+    The first one counts: `timeout` sends two, and the second must not disturb the closing.
+    """
+
+    def end(*_: object) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)

@@ -150,6 +150,8 @@ try:
     print("judging", flush=True)
     time.sleep(60)
 finally:
+    print("closing", flush=True)
+    time.sleep(0.5)
     print("closed", flush=True)
 """
 
@@ -160,6 +162,9 @@ def test_a_terminated_benchmark_closes_its_evaluator_and_says_how_to_go_on(capsy
     )
     assert running.stdout is not None and running.stdout.readline() == b"judging\n"
     running.send_signal(signal.SIGTERM)
+    assert running.stdout.readline() == b"closing\n"
+    running.send_signal(signal.SIGTERM)
+    running.send_signal(signal.SIGINT)
     assert running.communicate(timeout=30)[0] == b"closed\n"
     assert tasks.ended_early(MUON, {}, Path("results.jsonl")) == 130
     assert "results.jsonl: the same command goes on from there" in capsys.readouterr().out
