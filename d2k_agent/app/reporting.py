@@ -18,6 +18,7 @@ from d2k_agent.reports.paths import nearby
 if TYPE_CHECKING:
     from d2k_agent.records import Confirmation, RunFolder, Submission, Trace
     from d2k_agent.reports.curve_report import RunReport
+    from d2k_agent.reports.headroom import Headroom
 
 Read = TypeVar("Read")
 
@@ -144,34 +145,34 @@ def trace_of(run: RunFolder) -> Trace:
 
 def _report(around: Surroundings, run: RunFolder, label: str, most_chars: int | None) -> RunReport:
     from d2k_agent.reports.curve_report import run_report
+    from d2k_agent.reports.headroom import headroom_notes
 
     trace = trace_of(run)
     report = run_report(trace, label, str(run.path), driven=run.driver() is not None, most_chars=most_chars)
-    above = _above_floors(around, trace, report.chosen)
-    return replace(report, source=_source(run, report.chosen), notes=(*report.notes, *above))
+    headroom = _headroom(around, trace, report.chosen)
+    notes = (*report.notes, *headroom_notes(headroom))
+    return replace(report, source=_source(run, report.chosen), headroom=tuple(headroom), notes=notes)
 
 
-def _above_floors(around: Surroundings, trace: Trace, sha256: str | None) -> Iterator[str]:
+def _headroom(around: Surroundings, trace: Trace, sha256: str | None) -> list[Headroom]:
     """How far the candidate was above the modelled floors when it was last measured, where they are known.
 
     Of a task that does not ship nothing is said: the run's folder may be a stranger's, and so would be the counts.
     """
     from d2k_agent.catalog import cache_bytes, counts_of, shipped_task
-    from d2k_agent.reports.headroom import headroom_line, headroom_of
+    from d2k_agent.reports.headroom import headroom_of
     from d2k_agent.reports.measured_text import measured_of_records
 
     task = shipped_task(trace.run.task_slug)
     judged: list[Submission | Confirmation] = [*trace.submissions, *trace.confirmations]
     timed = [(item.verdict, item.times) for item in judged if item.sha256 == sha256 and item.times is not None]
     if not timed or task is None or task.bundle().digest != trace.run.task_digest:
-        return
+        return []
     verdict, times = timed[-1]
     ceilings = KnownCeilings(around).best(verdict.environment.device_name)
     measured = measured_of_records(verdict, times)
     counts = counts_of(task, verdict.environment.details)
-    line = headroom_line(headroom_of(measured, counts, ceilings, cache_bytes(verdict.environment)))
-    if line is not None:
-        yield f"its candidate took {line}"
+    return headroom_of(measured, counts, ceilings, cache_bytes(verdict.environment))
 
 
 def _source(run: RunFolder, sha256: str | None) -> str | None:

@@ -100,13 +100,19 @@ def run_show(arguments: argparse.Namespace) -> int:
                 "title": task.title,
                 "category": task.category,
                 "folder": str(task.folder),
+                "ranks": list(task.ranks),
                 "workloads": [{"label": item.label, **item.params} for item in task.workloads],
                 "floors": floors_data(workload_floors(task, ceilings)),
                 "description": description,
             }
         )
         return 0
-    lines = [f"{task.slug}: {task.title} ({task.category})", str(task.folder), ""]
+    lines = [f"{task.slug}: {task.title} ({task.category})", str(task.folder)]
+    if task.ranks:
+        usual, *others = task.ranks
+        more = f", or {' or '.join(map(str, others))} where so many are asked for" if others else ""
+        lines.append(f"judged on {usual} ranks{more}; floors are for {usual}")
+    lines.append("")
     for workload in task.workloads:
         shape = {name: value for name, value in workload.params.items() if isinstance(value, int | float | bool)}
         lines.append(f"  {workload.label}  " + "  ".join(f"{name}={value}" for name, value in shape.items()))

@@ -10,6 +10,7 @@ from d2k_agent.models import PRICED
 from d2k_agent.records import Point, Spent
 from d2k_agent.reports.curve_report import RunReport, groups
 from d2k_agent.reports.curve_text import budget_notes
+from d2k_agent.reports.headroom import headroom_data
 
 
 def curve_data(
@@ -18,7 +19,8 @@ def curve_data(
     """The reports as one object.
 
     Scripts may rely on `page`, `problems` (by run, a sentence each), and in `runs`: `run`, `state`, `model`,
-    `comparable` (equal for runs that may be compared), `curve`, `end` and `budgets`. What is unknown is null; where a
+    `comparable` (equal for runs that may be compared), `curve`, `end`, `budgets` and `headroom` (a row a measured
+    workload, empty where no floor is known). What is unknown is null; where a
     number is a lower bound, the field of that name beside it says so. `fallback`: the score is no measurement.
     """
     number_of = {id(run): number for number, kind in enumerate(groups(runs), start=1) for run in kind}
@@ -36,6 +38,7 @@ def curve_data(
                 "comparable": number_of[id(run)],
                 "circumstances": dataclasses.asdict(run.circumstances),
                 "facts": dict(run.facts),
+                "headroom": headroom_data(run.headroom),
                 "notes": [*run.notes, *budget_notes(run, budgets)],
                 "confirmed_speedup": None if run.confirmed is None else run.confirmed.speedup,
                 "cost_usd": {name: _number(run.cost.usd[name]) for name in PRICED},

@@ -26,6 +26,7 @@ from d2k_agent.records import (
     curve,
     recorded_cost,
 )
+from d2k_agent.reports.headroom import Headroom
 from d2k_agent.reports.measured_text import DIGEST_CHARS
 from d2k_agent.reports.run_header import run_rows
 from d2k_agent.reports.tables import NOT_READ, number
@@ -58,7 +59,8 @@ class RunReport:
 
     `handed_in` has a row a submission (HANDED_IN names its columns), `told` the trace, which may be cut for its length
     or left out (None).
-    `source` is the text of the candidate that stands for the run, None where there is none or it is not at hand.
+    `source` is the text of the candidate that stands for the run, None where there is none or it is not at hand, and
+    `headroom` says how far it was above the modelled floors, as far as those are known.
     """
 
     name: str
@@ -75,6 +77,7 @@ class RunReport:
     handed_in: tuple[tuple[str, ...], ...]
     told: tuple[ToldTurn, ...] | None
     source: str | None = None
+    headroom: tuple[Headroom, ...] = ()
 
     @property
     def state(self) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from d2k_agent.contract import Measurement
     from d2k_agent.reports.measured_text import Measured
 
-HEADER = ("workload", "claim", "floor", "bound by", "ceiling", "times the floor", "reference's floor", "SOL score")
+HEADER = ("workload", "claim", "floor", "bound by", "ceiling", "headroom", "reference's floor", "SOL score")
 
 
 @dataclass(frozen=True)
@@ -65,31 +65,35 @@ def headroom(
 ) -> Headroom:
     """The headroom of one measured workload; `baseline` is that of the same session, None where none was measured."""
     floors = floors_of(counts, ceilings, measurement.sets, l2_bytes)
-    why = _why_no_score(measurement, baseline, floors.reference)
-    score = None
-    if not why and baseline is not None and floors.reference is not None:
-        floor_ms = floors.reference.ms
-        score = (baseline.mean_ms - floor_ms) / (measurement.mean_ms + baseline.mean_ms - 2 * floor_ms)
+    if baseline is None:
+        score, why = None, "no baseline was measured in the session"
+    elif baseline.policy != measurement.policy:
+        score, why = None, "the baseline was timed under another policy"
+    else:
+        score, why = sol_score(measurement.mean_ms, baseline.mean_ms, floors.reference)
     return Headroom(label, measurement.mean_ms, floors, score, why)
 
 
-def _why_no_score(measurement: Measurement, baseline: Measurement | None, floor: Floor | None) -> str:
-    """Which condition of the SOL score does not hold; empty where all do.
+def sol_score(measured_ms: float, baseline_ms: float, floor: Floor | None) -> tuple[float | None, str]:
+    """(b - f) / (t + b - 2 f) for a latency t, the baseline's b and the reference's floor f; else None and why.
 
-    (b - f) / (t + b - 2 f), for a latency t, the baseline's b and the reference's floor f, lies between 0 and 1 and
-    grows towards the floor only where both latencies are above it, and compares only what was timed alike.
+    It lies between 0 and 1 and grows towards the floor only where both latencies are above it. It compares what was
+    timed alike and in one session, which is the caller's to see to.
     """
-    if baseline is None:
-        return "no baseline was measured in the session"
-    if baseline.policy != measurement.policy:
-        return "the baseline was timed under another policy"
+    why = _why_no_score(measured_ms, baseline_ms, floor)
+    if why or floor is None:
+        return None, why
+    return (baseline_ms - floor.ms) / (measured_ms + baseline_ms - 2 * floor.ms), ""
+
+
+def _why_no_score(measured_ms: float, baseline_ms: float, floor: Floor | None) -> str:
     if floor is None:
         return "nothing that is known bounds the reference here"
     if floor.bound == "launch":
         return "the reference is bound by one launch, which no design can do without"
-    if baseline.mean_ms <= floor.ms:
+    if baseline_ms <= floor.ms:
         return "the baseline is not above the reference's floor: it does less than the reference"
-    if measurement.mean_ms < floor.ms:
+    if measured_ms < floor.ms:
         return "the kernel is below the reference's floor: it does less than the reference"
     return ""
 
@@ -126,16 +130,46 @@ def headroom_text(rows: Sequence[Headroom]) -> str:
     """The table, what it is, and where there is no SOL score why not."""
     right = (HEADER[1], HEADER[2], *HEADER[5:])
     lines = [table(HEADER, [headroom_row(item) for item in rows], right)]
-    lines.append("Floors are a model: what the best known algorithm must do, over what the GPU can do at most.")
-    lines += [f"No SOL score for {item.label}: {item.no_score}." for item in rows if item.no_score]
-    return "\n".join(lines)
+    lines.append(
+        "Floors are a model: what the best known algorithm must do, over what the GPU can do at most. Headroom: the "
+        "claim over that floor."
+    )
+    return "\n".join([*lines, *(f"{line}." for line in why_no_scores(rows))])
 
 
-def headroom_line(rows: Sequence[Headroom]) -> str | None:
-    """One line for a report, None where no floor is known."""
+def why_no_scores(rows: Sequence[Headroom]) -> list[str]:
+    """Where there is no SOL score and why, a sentence without its full stop for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for item in rows:
+        if item.no_score:
+            reasons.setdefault(item.no_score, []).append(item.label)
+    return [f"No SOL score for {', '.join(labels)}: {why}" for why, labels in reasons.items()]
+
+
+def headroom_data(rows: Sequence[Headroom]) -> list[dict[str, object]]:
+    """The rows for scripts: milliseconds, `headroom` (latency over the best floor), the score or why there is none."""
+    return [
+        {
+            "workload": item.label,
+            "measured_ms": item.measured_ms,
+            "floor_ms": None if item.floors.best is None else item.floors.best.ms,
+            "reference_floor_ms": None if item.floors.reference is None else item.floors.reference.ms,
+            "headroom": item.times,
+            "sol_score": item.sol_score,
+            "no_score": item.no_score or None,
+        }
+        for item in rows
+    ]
+
+
+def headroom_notes(rows: Sequence[Headroom]) -> list[str]:
+    """What a report says of them, a sentence each, without its full stop; none where no floor is known."""
     known = [item for item in rows if item.times is not None]
     if not known:
-        return None
+        return []
     bases = " and ".join(sorted({item.floors.best.basis for item in known if item.floors.best is not None}))
     told = ", ".join(f"{number(item.times)} on {item.label}" for item in known)
-    return f"{told} times the modelled floor ({bases} ceilings)"
+    notes = [f"its candidate's headroom over the modelled floor ({bases} ceilings): {told}"]
+    scores = ", ".join(f"{number(item.sol_score)} on {item.label}" for item in rows if item.sol_score is not None)
+    notes += [f"its candidate's SOL score: {scores}"] if scores else []
+    return [*notes, *(f"{line[0].lower()}{line[1:]}" for line in why_no_scores(rows))]

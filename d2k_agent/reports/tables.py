@@ -33,6 +33,16 @@ def milliseconds(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4g} ms"
 
 
+def readable_time(value_ms: float | None) -> str:
+    """A time given in milliseconds, in the unit that needs no leading zeros, with four significant digits."""
+    if value_ms is None:
+        return UNKNOWN
+    for unit, size_ms in (("ms", 1.0), ("us", 1e-3)):
+        if value_ms >= size_ms:
+            return f"{value_ms / size_ms:.4g} {unit}"
+    return f"{value_ms / 1e-6:.4g} ns"
+
+
 def count(value: int | None) -> str:
     """A whole number with separators, or the word for a count that nobody knows."""
     return UNKNOWN if value is None else f"{value:,}"

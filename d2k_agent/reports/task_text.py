@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.catalog import SourceLatencies, source_latencies, speed_of_light
 from d2k_agent.contract.gpu import device_name
-from d2k_agent.reports.headroom import Floors, floors_of
-from d2k_agent.reports.tables import UNKNOWN, table
+from d2k_agent.reports.headroom import Floors, floors_of, sol_score
+from d2k_agent.reports.tables import UNKNOWN, number, readable_time, table
 
 if TYPE_CHECKING:
     from d2k_agent.catalog import Task
     from d2k_agent.contract.ceilings import Ceilings
 
 HEADER = (
-    *("task", "workload", "floor ms", "bound by", "ceiling", "reference's floor ms"),
-    *("baseline ms", "expert ms", "expert/floor", "speedup", "GPU"),
+    *("task", "workload", "floor", "bound by", "ceiling", "reference's floor"),
+    *("baseline", "expert", "headroom", "SOL score", "speedup", "GPU"),
 )
-MODELLED = "Floors are modelled: what the best known algorithm, or the reference's, must do, over a ceiling of the GPU."
+MODELLED = (
+    "Floors are modelled: what the best known algorithm, or the reference's, must do, over a ceiling of the GPU.\n"
+    "Headroom, SOL score and speedup are the expert's: its latency over the floor, its place between baseline and the\n"
+    "reference's floor, and the baseline's latency over its own."
+)
+NO_LAUNCH = "A floor below what one launch takes is reached by nobody; of {} that is not known."
 WHERE_NOT_MEASURED = device_name("b200")
 """The GPU of the floors of a workload that was measured on none: the default target."""
 
@@ -35,6 +40,21 @@ class WorkloadFloors:
     device_name: str
     floors: Floors
     latencies: SourceLatencies | None
+    launch_known: bool
+
+    @property
+    def headroom(self) -> float | None:
+        """The expert's latency over the best known algorithm's floor."""
+        if self.latencies is None or self.floors.best is None:
+            return None
+        return self.latencies.expert_ms / self.floors.best.ms
+
+    @property
+    def sol_score(self) -> tuple[float | None, str]:
+        """The expert's, or why there is none."""
+        if self.latencies is None:
+            return None, "nothing was measured"
+        return sol_score(self.latencies.expert_ms, self.latencies.baseline_ms, self.floors.reference)
 
 
 def workload_floors(task: Task, ceilings: KnownOf) -> list[WorkloadFloors]:
@@ -48,17 +68,23 @@ def workload_floors(task: Task, ceilings: KnownOf) -> list[WorkloadFloors]:
         known = latencies.get(workload.label)
         gpu = WHERE_NOT_MEASURED if known is None else known.device
         limits, floors = ceilings(gpu), Floors(None, None)
+        launch_known = limits is not None and limits.launch_us is not None
         if sol is not None and limits is not None:
             floors = floors_of(sol.counts(workload.params), limits)
-        found.append(WorkloadFloors(workload.label, gpu, floors, known))
+        found.append(WorkloadFloors(workload.label, gpu, floors, known, launch_known))
     return found
 
 
 def floors_data(rows: Sequence[WorkloadFloors]) -> dict[str, Mapping[str, object]]:
-    """By workload: milliseconds of both floors, what bounds them and where the ceiling comes from; null if unknown."""
+    """By workload: milliseconds of both floors, what bounds them and where the ceiling comes from, and the expert's
+    `headroom`, `sol_score` and `speedup`; null if unknown, and `no_score` says why there is none."""
     return {
         item.label: {
             "device_name": item.device_name,
+            "headroom": item.headroom,
+            "sol_score": item.sol_score[0],
+            "no_score": item.sol_score[1] or None,
+            "speedup": None if item.latencies is None else item.latencies.speedup,
             **{
                 name: None if floor is None else {"ms": floor.ms, "bound": floor.bound, "ceiling": floor.basis}
                 for name, floor in (("best", item.floors.best), ("reference", item.floors.reference))
@@ -75,24 +101,27 @@ def tasks_text(tasks: Sequence[Task], ceilings: KnownOf) -> str:
 
 
 def floors_text(tasks: Sequence[Task], ceilings: KnownOf) -> str:
-    """A row for each workload: `speedup` is the expert's over the baseline; floors are a model, the rest measured."""
-    rows = [(task.slug, *_cells(item)) for task in tasks for item in workload_floors(task, ceilings)]
-    return f"{table(HEADER, rows, (HEADER[2], *HEADER[5:10]))}\n{MODELLED}"
+    """A row for each workload, what its columns are, and why there is no SOL score where latencies are known."""
+    found = [(task.slug, item) for task in tasks for item in workload_floors(task, ceilings)]
+    lines = [table(HEADER, [(slug, *_cells(item)) for slug, item in found], (HEADER[2], *HEADER[5:11])), MODELLED]
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for slug, item in found:
+        if item.latencies is not None and item.sol_score[0] is None:
+            reasons.setdefault((slug, item.sol_score[1]), []).append(item.label)
+    lines += [f"No SOL score for {slug}, {', '.join(labels)}: {why}." for (slug, why), labels in reasons.items()]
+    unknown = {item.device_name for _, item in found if item.floors.best is not None and not item.launch_known}
+    return "\n".join([*lines, *(NO_LAUNCH.format(name) for name in sorted(unknown))])
 
 
 def _cells(item: WorkloadFloors) -> Iterator[str]:
     best, reference, known = item.floors.best, item.floors.reference, item.latencies
     yield item.label
-    yield from (UNKNOWN, "-", "-") if best is None else (_number(best.ms), best.bound, best.basis)
-    yield _number(None if reference is None else reference.ms)
+    yield from (UNKNOWN, "-", "-") if best is None else (readable_time(best.ms), best.bound, best.basis)
+    yield readable_time(None if reference is None else reference.ms)
     if known is None:
-        yield from (UNKNOWN,) * 4
+        yield from (UNKNOWN,) * 5
         yield f"{item.device_name} (not measured)"
         return
-    yield from (_number(known.baseline_ms), _number(known.expert_ms))
-    yield _number(None if best is None else known.expert_ms / best.ms)
-    yield from (_number(known.speedup), known.device)
-
-
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4g}"
+    score, _ = item.sol_score
+    yield from (readable_time(known.baseline_ms), readable_time(known.expert_ms), number(item.headroom, 4))
+    yield from ("-" if score is None else number(score), number(known.speedup, 4), known.device)

@@ -21,6 +21,7 @@ from d2k_agent.contract.data_sheets import MEASURED
 from d2k_agent.contract.wire import to_data
 from d2k_agent.errors import D2KError, MachineError, UsageError
 from d2k_agent.reports.ceilings_text import KnownGpu, ceilings_data, ceilings_text
+from d2k_agent.reports.curve_data import curve_data
 
 HERE = Provenance("measured", "copies of 4.3 GB", machine="Linux", driver="1.2", torch="2.11", date="2026-11-30")
 MINE = Ceilings("NVIDIA H200", copy_gb_s=Ceiling(4444.0, HERE), launch_us=Ceiling(1.1, HERE))
@@ -84,10 +85,14 @@ def test_scripts_get_all_of_it(known: KnownCeilings) -> None:
 def test_a_report_tells_how_far_a_runs_candidate_was_above_the_floor(tmp_path: Path) -> None:
     around = Surroundings(tmp_path, {"HOME": str(tmp_path)}, tmp_path, "python3")
     (run,) = report_runs(around, [str(samples_dir() / "muon")], Settings(), lambda _: None, traces=False).runs
-    (note,) = [note for note in run.notes if "modelled floor" in note]
-    assert re.fullmatch(
-        r"its candidate took 1\.\d+ on .*, 1\.\d+ on .* times the modelled floor \(measured ceilings\)", note
-    )
+    note, why = [note for note in run.notes if "floor" in note]
+    told = r"its candidate's headroom over the modelled floor \(measured ceilings\): 1\.\d+ on .*, 1\.\d+ on .*"
+    assert re.fullmatch(told, note)
+    assert why.startswith("no SOL score for production_b32_m2048_n5464, ") and "below the reference's floor" in why
+    rows = curve_data([run], (), {}, None)["runs"][0]["headroom"]
+    assert [row["workload"] for row in rows] == list(run.record.workloads)
+    assert all(row["headroom"] == pytest.approx(row["measured_ms"] / row["floor_ms"]) for row in rows)
+    assert all(row["sol_score"] is None and row["no_score"] in why for row in rows)
 
 
 def test_what_the_measuring_program_prints_last_is_its_answer() -> None:

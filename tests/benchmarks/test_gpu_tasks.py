@@ -125,7 +125,7 @@ def test_the_spread_of_a_ranked_task_is_measured_on_as_many_ranks(capsys: pytest
 
 def test_the_tables_name_policy_headroom_and_links() -> None:
     text = "\n".join(tasks.latency_lines(DISPATCH, verdicts(DISPATCH, 2)))
-    assert "events_batch" in text and "times the floor" in text and "compulsory MB" in text
+    assert "events_batch" in text and "headroom" in text and "compulsory MB" in text
     some = dict(list(verdicts(MUON).items())[:1])
     assert "reference" in "\n".join(tasks.latency_lines(MUON, some)), "what there is after an early end"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from d2k_agent.catalog import list_tasks
 from d2k_agent.cli.entry import main
+from d2k_agent.reports.tables import readable_time
 
 Printed = pytest.CaptureFixture[str]
 SHARED = {
@@ -36,12 +38,46 @@ def test_list_is_a_table_for_people(capsys: Printed) -> None:
     header, *rows = capsys.readouterr().out.splitlines()
     assert header.split() == ["task", "category", "title"]
     assert any(row.startswith("muon ") and "training/structural" in row for row in rows)
-    assert "floor ms" in rows[len(list_tasks()) + 1]
-    (measured,) = [row.split() for row in rows if "production_b32_m2048_n5464" in row]
-    floor, _, baseline, expert, over_floor, speedup = map(float, (measured[2], *measured[5:10]))
-    assert measured[3:5] == ["products", "measured"]
-    assert over_floor == pytest.approx(expert / floor, rel=1e-3)
-    assert speedup == pytest.approx(baseline / expert, rel=1e-3)
+    titles = re.split(r" {2,}", rows[len(list_tasks()) + 1])
+    found = [dict(zip(titles, re.split(r" {2,}", row), strict=True)) for row in rows if "NVIDIA H200" in row]
+    by_label = {row["workload"]: row for row in found}
+    measured = by_label["production_b32_m2048_n5464"]
+    floor, baseline, expert = (float(measured[name].removesuffix(" ms")) for name in ("floor", "baseline", "expert"))
+    assert (measured["bound by"], measured["ceiling"], measured["SOL score"]) == ("products", "measured", "-")
+    assert float(measured["headroom"]) == pytest.approx(expert / floor, rel=1e-3)
+    assert float(measured["speedup"]) == pytest.approx(baseline / expert, rel=1e-3)
+    assert 0.5 < float(by_label["dsv3_n4096_h7168_v129280"]["SOL score"]) < 1
+    assert any(row.startswith("No SOL score for muon, production_b32_m2048_n5464, ") for row in rows)
+    assert "A floor below what one launch takes is reached by nobody; of NVIDIA B200 that is not known." in rows
+
+
+def test_what_the_table_shows_is_in_its_json_too(capsys: Printed) -> None:
+    assert main(["tasks", "list", "--json"]) == 0
+    tasks = {task["slug"]: task for task in json.loads(capsys.readouterr().out)}
+    muon = tasks["muon"]["floors"]["production_b32_m2048_n5464"]
+    latencies = tasks["muon"]["latencies"]["production_b32_m2048_n5464"]
+    assert muon["headroom"] == pytest.approx(latencies["expert_ms"] / muon["best"]["ms"])
+    assert muon["speedup"] == pytest.approx(latencies["baseline_ms"] / latencies["expert_ms"])
+    assert muon["sol_score"] is None and "below the reference's floor" in muon["no_score"]
+    moe = tasks["moe_grouped_topk"]["floors"]["dsv3_decode"]
+    assert (moe["headroom"], moe["speedup"], moe["no_score"]) == (None, None, "nothing was measured")
+
+
+def test_show_says_on_how_many_ranks_a_task_is_judged(capsys: Printed) -> None:
+    assert main(["tasks", "show", "ep_dispatch_fp8"]) == 0
+    assert "judged on 2 ranks, or 4 or 8 where so many are asked for; floors are for 2" in capsys.readouterr().out
+    assert main(["tasks", "show", "ep_dispatch_fp8", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranks"] == [2, 4, 8]
+
+
+def test_times_have_the_unit_that_needs_no_leading_zeros() -> None:
+    shown = ["12.11 ms", "1.54 us", "6.979 ns", "unknown"]
+    assert list(map(readable_time, (12.112, 0.0015404, 6.979e-6, None))) == shown
+        "12.11 ms",
+        "1.54 us",
+        "6.979 ns",
+        "unknown",
+    ]
 
 
 def test_show_prints_workloads_and_description(capsys: Printed) -> None:

@@ -10,7 +10,7 @@ from d2k_agent.contract import Environment, Measurement, Verdict, VerdictStatus,
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance, Work
 from d2k_agent.contract.wire import to_data
 from d2k_agent.reports.explained_text import explained_text
-from d2k_agent.reports.headroom import headroom, headroom_line, headroom_of, headroom_row, headroom_text
+from d2k_agent.reports.headroom import headroom, headroom_data, headroom_notes, headroom_of, headroom_row, headroom_text
 from d2k_agent.reports.measured_text import measured_of_verdict
 
 MEASURED, PRINTED = Provenance("measured", "here"), Provenance("data sheet", "a page")
@@ -31,7 +31,12 @@ def test_latencies_stand_over_the_best_known_floor_and_the_score_over_the_refere
     # 18 - 10 over 12 + 18 - 20.
     assert found.sol_score == pytest.approx(0.8) and not found.no_score
     assert headroom_row(found) == ("large", "12 ms", "4 ms", "products", "measured", "3", "10 ms", "0.8")
-    assert headroom_line([found]) == "3 on large times the modelled floor (measured ceilings)"
+    assert headroom_notes([found]) == [
+        "its candidate's headroom over the modelled floor (measured ceilings): 3 on large",
+        "its candidate's SOL score: 0.8 on large",
+    ]
+    (row,) = headroom_data([found])
+    assert (row["headroom"], row["floor_ms"], row["no_score"]) == (pytest.approx(3.0), 4.0, None)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,7 @@ def test_what_stays_in_the_cache_is_subtracted_as_the_measurement_rotated() -> N
     assert found.floors.best is not None and found.floors.best.ms == pytest.approx(0.002)
     all_stay = headroom(moved, "small", timed(0.01, sets=10), None, GPU)
     assert all_stay.floors.best is None and all_stay.times is None
-    assert headroom_line([all_stay]) is None
+    assert headroom_notes([all_stay]) == []
     assert headroom_row(all_stay)[2] == "unknown"
 
 
