@@ -17,15 +17,20 @@ _COUNTED = ("create_masked_load", "create_masked_store", "create_atomic_rmw", "c
 """All ways to memory that the interpreter's builder has: the others call these."""
 
 
+_Way = tuple[str, int, bool]
+"""Load or store, the launch by number, and whether it goes to the own workspace."""
+
+
 class HoldUps(Protocol):
     """The places of one process."""
 
     def watch(self, own: range, others: Sequence[range]) -> None:
         """The addresses of the ranks' workspaces, as this process reaches them."""
 
-    def within(self, share: float, seconds: float) -> AbstractContextManager[None]:
+    def within(self, share: float, seconds: float, kind: str) -> AbstractContextManager[None]:
         """A context for one call, held up for so long at a place: `share`, from 0 to below 1, of the places that the
-        call before had. Where none is known yet, it is the first one.
+        call before had, of that `kind` ("load" or "store") where they are told apart. Where none is known yet, it is
+        the first one.
         """
 
 
@@ -40,7 +45,7 @@ class LaunchHoldUps:
         """Any launch may wait or be waited for."""
 
     @contextmanager
-    def within(self, share: float, seconds: float) -> Iterator[None]:
+    def within(self, share: float, seconds: float, kind: str) -> Iterator[None]:
         """Triton calls its hooks before each launch."""
         from triton import knobs
 
@@ -60,17 +65,17 @@ class LaunchHoldUps:
 class AccessHoldUps:
     """In the interpreter: at a load from a workspace, or a store to one.
 
-    Loads and stores, the own workspace and others': each way that the call before went is as likely, however many
-    places it has. A load is made later. A store is put off, as a GPU may do: the kernel goes on without it, and waits
-    for it where it must be seen, at its next release for all GPUs or at its end. So a flag that does not release comes
-    first.
+    Each launch that loads, or stores, is as likely as another one, in the own workspace and in others', however many
+    places it has there. A load is made later. A store is put off, as a GPU may do: the kernel goes on without it, and
+    waits for it where it must be seen, at its next release for all GPUs or at its end. So a flag that does not release
+    comes first.
     """
 
     def __init__(self) -> None:
         self._own, self._others = range(0), list[range]()
-        self._seen = Counter[tuple[str, bool]]()
-        self._way: tuple[str, bool] | None = None
-        self._latest, self._place, self._seconds = 0, 0, 0.0
+        self._seen = Counter[_Way]()
+        self._way: _Way | None = None
+        self._launch, self._latest, self._place, self._seconds = 0, 0, 0, 0.0
         self._put_off: _Store | None = None
 
     def watch(self, own: range, others: Sequence[range]) -> None:
@@ -78,16 +83,14 @@ class AccessHoldUps:
         self._own, self._others = own, list(others)
 
     @contextmanager
-    def within(self, share: float, seconds: float) -> Iterator[None]:
+    def within(self, share: float, seconds: float, kind: str) -> Iterator[None]:
         """The interpreter's ways to memory are replaced as long as the call lasts."""
         from triton.runtime.interpreter import GridExecutor, interpreter_builder
 
         builder = type(interpreter_builder)
-        ways, self._seconds, self._latest = sorted(self._seen), seconds, 0
-        at = share * len(ways)
-        self._way = ways[int(at)] if ways else None
-        self._place = int(at % 1 * self._seen[self._way]) if self._way else 0
+        self._choose(share, kind)
         self._seen.clear()
+        self._launch, self._latest, self._seconds = 0, 0, seconds
         plain = {name: getattr(builder, name) for name in _COUNTED}
         copy_back = GridExecutor._restore_args_dev  # noqa: SLF001 - the last thing that a launch does
         replaced = (self._load, self._store, self._atomic, self._atomic)
@@ -101,6 +104,12 @@ class AccessHoldUps:
                 setattr(builder, name, function)
             GridExecutor._restore_args_dev = copy_back  # noqa: SLF001
             self._put_off = None
+
+    def _choose(self, share: float, kind: str) -> None:
+        ways = sorted(way for way in self._seen if way[0] == kind) or sorted(self._seen)
+        at = share * len(ways)
+        self._way = ways[int(at)] if ways else None
+        self._place = int(at % 1 * self._seen[self._way]) if self._way else 0
 
     def _load(self, plain: Any) -> Any:
         def load(builder: Any, pointers: Any, mask: Any, *rest: Any) -> Any:
@@ -139,6 +148,7 @@ class AccessHoldUps:
     def _ended(self, plain: Any) -> Any:
         def ended(*operands: Any) -> Any:
             self._make_up()
+            self._launch += 1
             return plain(*operands)
 
         return ended
@@ -149,7 +159,7 @@ class AccessHoldUps:
         own = address in self._own
         if address == self._latest or not (own or any(address in space for space in self._others)):
             return 0.0
-        self._latest, way = address, (kind, own)
+        self._latest, way = address, (kind, self._launch, own)
         self._seen[way] += 1
         if way != (self._way or way) or self._seen[way] <= self._place:
             return 0.0

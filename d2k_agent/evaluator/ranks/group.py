@@ -87,25 +87,29 @@ class RankGroup(CandidateProcess):
             return
         held_up: list[dict[str, Any]] = [{} for _ in self._members]
         if request["do"] == "call":
-            held_up = [{"hold_up": [_share(), seconds]} for seconds in self._one_held_up()]
+            held_up = [{"hold_up": [_share(), seconds, kind]} for seconds, kind in self._one_held_up("store")]
             self._ordered = time.monotonic()
         for member, more in zip(self._members, held_up, strict=True):
             member.order({**request, **more}, descriptors)
 
     def order_chain(self, calls: int) -> None:
         """Order calls without a pause between them, each held up on one rank."""
-        seconds = [self._one_held_up() for _ in range(calls)]
+        drawn = [self._one_held_up("load") for _ in range(calls)]
         for rank, member in enumerate(self._members):
-            hold_ups = [[_share(), by_rank[rank]] for by_rank in seconds]
+            hold_ups = [[_share(), *by_rank[rank]] for by_rank in drawn]
             member.order({"do": "steps", "calls": calls, "hold_ups": hold_ups})
 
-    def _one_held_up(self) -> list[float]:
-        """Seconds for each rank: none but for one of them, drawn here."""
+    def _one_held_up(self, mostly: str) -> list[tuple[float, str]]:
+        """Seconds for each rank, none but for one of them, and the kind of place; both drawn here.
+
+        A call reads too early what is stored late; what is read late only a call that follows overwrites.
+        """
         least, most = _HELD_UP_S[self._ranked.name]
         drawn = self._call_s if self._ranked.name == "cpu" else least + (most - least) * _share()
         self._held_up_s = min(max(drawn, least), most)
         late = secrets.randbelow(len(self._members))
-        return [self._held_up_s if rank == late else 0.0 for rank in range(len(self._members))]
+        kind = secrets.choice((mostly, mostly, "load", "store"))
+        return [(self._held_up_s if rank == late else 0.0, kind) for rank in range(len(self._members))]
 
     def _attach(self, sets: Sequence[dict[str, Any]], descriptors: Sequence[int]) -> None:
         by_rank: list[list[dict[str, Any]]] = [[] for _ in self._members]
@@ -180,6 +184,7 @@ def _kind_of_next(channel: socket.socket) -> bytes:
 
 
 def _share() -> float:
+    """From 0 to below 1."""
     return secrets.randbelow(1 << 20) / (1 << 20)
 
 

@@ -115,13 +115,10 @@ class RankedCalls(TimedCalls):
     def __init__(self, run: Callable[..., Any], sets: list[AttachedSet], device: Inside, rank: int) -> None:
         super().__init__(run, sets, device)
         self._done, self._begun = DONE + rank, BEGUN + rank
-        self._hold_ups: list[list[float]] = []
+        self._hold_ups: list[tuple[float, float, str]] = []
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
-        """As TimedCalls does; `hold_ups` has a share and seconds for each call of this order, where it is no timed one.
-
-        HoldUps.within() says what they mean.
-        """
+        """As TimedCalls does; `hold_ups` has what HoldUps.within() takes, for each call that is no timed one."""
         self._hold_ups = request.get("hold_ups", [])
         return super().handle(operation, request, descriptors)
 
