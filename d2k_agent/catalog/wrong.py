@@ -18,7 +18,9 @@ WRONG_FILE = "wrong.toml"
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """A source that must fail, and the check at which it must: "OUTPUT GATE", or the name of a rule."""
+    """A source that must fail, and the check at which it must: "OUTPUT GATE", or the name of a rule; a pattern of file
+    names where chance decides between several ("y *": any gate of y).
+    """
 
     name: str
     text: str

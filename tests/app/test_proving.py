@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from d2k_agent.app.proving import proofs_of, shortcoming
+from d2k_agent.app.proving import fails_there, proofs_of, shortcoming
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Finding, check_task, find_task, new_task
 from d2k_agent.contract import Check, Environment, Verdict, VerdictStatus, WorkloadResult
@@ -60,6 +60,21 @@ def test_half_of_a_gate_is_left_at_the_registered_shapes_and_a_quarter_at_small_
     told = shortcoming(Verdict(VerdictStatus.UNTIMED, "a" * 64, "correct", environment, workloads=(result,)))
     assert told.startswith(f"y rel_norm is {part:.0%} of its limit on large") if most else told == ""
     assert most in told
+
+
+@pytest.mark.parametrize(
+    ("fails", "found", "there"),
+    [
+        ("y finite", ["x exact", "y finite"], True),
+        ("y finite", ["y exact"], False),
+        ("recv_[qs] *", ["recv_s repeat"], True),
+        ("recv_[qs] *", ["recv_src exact"], False),
+        ("* memory", ["* memory"], True),
+        ("* memory", ["* workspace"], False),
+    ],
+)
+def test_where_a_wrong_kernel_must_fail_may_be_a_pattern(fails: str, found: list[str], there: bool) -> None:
+    assert fails_there(fails, found) is there
 
 
 def test_an_expert_beyond_the_tasks_memory_is_found_at_the_registered_shapes(folder: Path) -> None:
