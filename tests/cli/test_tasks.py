@@ -73,11 +73,6 @@ def test_show_says_on_how_many_ranks_a_task_is_judged(capsys: Printed) -> None:
 def test_times_have_the_unit_that_needs_no_leading_zeros() -> None:
     shown = ["12.11 ms", "1.54 us", "6.979 ns", "unknown"]
     assert list(map(readable_time, (12.112, 0.0015404, 6.979e-6, None))) == shown
-        "12.11 ms",
-        "1.54 us",
-        "6.979 ns",
-        "unknown",
-    ]
 
 
 def test_show_prints_workloads_and_description(capsys: Printed) -> None:
