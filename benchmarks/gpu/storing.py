@@ -16,8 +16,9 @@ from d2k_agent.catalog import OTHER_RANKS, Task
 from d2k_agent.contract import MOST_DRIFT, Verdict
 from d2k_agent.contract.wire import from_data
 
+SOURCES = ("reference", "baseline", "expert")
 Verdicts = Mapping[str, Mapping[str, Any]]
-"""Verdicts as data, each with its `session`, by source: reference, baseline, expert."""
+"""Verdicts as data, each with its `session`, by source: all of SOURCES."""
 
 
 def registered(verdict: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -83,8 +84,8 @@ def latencies_data(verdicts: Verdicts, compulsory: Mapping[str, float] | None = 
     """
     environment = verdicts["expert"]["environment"]
     clocks: dict[str, dict[str, Any]] = {}
-    for name, verdict in verdicts.items():
-        for result in registered(verdict):
+    for name in SOURCES:
+        for result in registered(verdicts[name]):
             clocks.setdefault(result["label"], {})[name] = result["measurement"]
     workloads: dict[str, dict[str, Any]] = {}
     for label, by_source in clocks.items():
@@ -102,7 +103,7 @@ def latencies_data(verdicts: Verdicts, compulsory: Mapping[str, float] | None = 
         "date": verdicts["expert"]["session"][:10],
         "task_digest": environment["task_digest"],
         "evaluator_digest": environment["evaluator_digest"],
-        "sha256": {name: verdict["candidate_sha256"] for name, verdict in verdicts.items()},
+        "sha256": {name: verdicts[name]["candidate_sha256"] for name in SOURCES},
         "method": "benchmarks/gpu/tasks.py: one machine, one session; the expert A B B A with the baseline",
     }
     return {"workloads": workloads, "provenance": provenance}

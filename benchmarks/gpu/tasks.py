@@ -113,16 +113,20 @@ def sources_of(task: Task) -> dict[str, str]:
 
 
 def latencies(session: Session, task: Task, ranks: int | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The name of each of the three sources and the verdict on it, as it is reached."""
+    """The name of each of the three sources and the verdict on it, as it is reached.
+
+    The reference is last: of several ranks it waits for the host, and the baseline that is brought up beside it would
+    be timed as it is for the whole session.
+    """
 
     def asked(source: str, **options: Any) -> EvaluatorJob:
         return job(bundle, source, baseline, ranks=ranks, **options)
 
     sources, bundle = sources_of(task), task.bundle()
     baseline = sources["baseline"]
-    yield "reference", session.judge("reference", asked(sources["reference"], beat=NEVER, trusted=True))
     yield "baseline", session.judge("baseline", asked(baseline, beat=NEVER, kind=JobKind.CONFIRM))
     yield "expert", session.judge("expert", asked(sources["expert"], kind=JobKind.CONFIRM))
+    yield "reference", session.judge("reference", asked(sources["reference"], beat=NEVER, trusted=True))
 
 
 def spreads(
