@@ -43,13 +43,13 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the reports; 1 where the candidate fails to compile for one of the targets, as `compile` has it."""
+    """Print the reports; 1 where the candidate fails to compile for one of the targets, or launches no kernel there."""
     from d2k_agent.app.inspecting import inspect_file
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
     from d2k_agent.cli.progress import open_progress
-    from d2k_agent.reports.inspect_text import inspect_data, inspect_text
+    from d2k_agent.reports.inspect_text import inspect_data, inspect_text, launched_kernels
 
     # The answer is all that stdout holds; what is being done is shown beside it, where somebody looks.
     with open_progress(quiet=False, json=True) as progress:
@@ -67,4 +67,4 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(inspect_data(reports))
     else:
         print_text(inspect_text(reports))
-    return 0 if all(item.verdict.status.acceptable for item in reports) else 1
+    return 0 if all(item.verdict.status.acceptable and launched_kernels(item) for item in reports) else 1

@@ -39,7 +39,7 @@ def failure_words(report: CompileReport) -> str:
     """What the report's error is an error of."""
     words = {
         "launch": "does not launch",
-        "run": "run() fails before its kernels are compiled",
+        "run": "its Python code fails before its kernels are compiled",
         "time": "not compiled in time",
     }
     return words.get(report.error_kind or "", "does not compile")
@@ -49,8 +49,7 @@ def _outcome(report: CompileReport) -> str:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
     if report.error is not None:
         failure = failure_words(report)
-        opening = failure if failure.startswith("run()") else failure.capitalize()
-        return f"{opening} for {where}: {report.error}"
+        return f"{failure[0].upper()}{failure[1:]} for {where}: {report.error}"
     shapes = f" at {', '.join(report.workloads)}" if report.workloads else ""
     launched = sum(1 for kernel in report.kernels if kernel.launches)
     return (

@@ -39,9 +39,15 @@ def inspect_data(reports: Sequence[Inspected]) -> dict[str, Any]:
 def inspect_text(reports: Sequence[Inspected]) -> str:
     """The reports one after the other, and how to read them."""
     parts = ["\n".join(_lines(item)) for item in reports]
-    if any(item.verdict.compile_report is not None for item in reports):
+    if any(launched_kernels(item) for item in reports):
         parts.append("\n".join(_legend()))
     return "\n\n".join(parts)
+
+
+def launched_kernels(item: Inspected) -> list[KernelReport]:
+    """The kernel variants that the candidate launches on the target, as far as they compile."""
+    report = item.verdict.compile_report
+    return [] if report is None else [kernel for kernel in report.kernels if kernel.launches]
 
 
 def _lines(item: Inspected) -> Iterator[str]:
@@ -49,8 +55,9 @@ def _lines(item: Inspected) -> Iterator[str]:
     if report is None:
         yield f"{item.target}: {verdict.status}: {verdict.message}"
         return
-    launched = sorted((kernel for kernel in report.kernels if kernel.launches), key=importance)
-    yield _outcome(report, len(launched))
+    launched = sorted(launched_kernels(item), key=importance)
+    rows = _rows(launched)
+    yield _outcome(report, len(launched), len(rows))
     if item.kept_since is not None:
         yield f"kept since {item.kept_since}, from the same source, task and versions; --fresh compiles anew"
     if not verdict.status.acceptable and verdict.message != report.error:
@@ -60,17 +67,18 @@ def _lines(item: Inspected) -> Iterator[str]:
         yield f"{counted(len(report.warnings) - MOST_WARNINGS, 'more warning')} left out"
     if launched:
         yield ""
-        yield table(_header(report), _rows(launched), (*RIGHT, _header(report)[7]))
+        yield table(_header(report), rows, (*RIGHT, _header(report)[7]))
     yield from not_launched([kernel for kernel in report.kernels if not kernel.launches])
     if report.not_compiled:
         yield f"{counted(report.not_compiled, 'autotuner configuration')} left out"
 
 
-def _outcome(report: CompileReport, launched: int) -> str:
+def _outcome(report: CompileReport, launched: int, rows: int) -> str:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
     if report.error is not None:
         return f"{where}: {failure_words(report)}: {report.error}"
-    return f"{where}: {counted(launched, 'kernel variant')} launched at {', '.join(report.workloads)}"
+    alike = f", in {counted(rows, 'row')}, those that need and do the same in one" if rows < launched else ""
+    return f"{where}: {counted(launched, 'kernel variant')} launched at {', '.join(report.workloads)}{alike}"
 
 
 def _header(report: CompileReport) -> tuple[str, ...]:

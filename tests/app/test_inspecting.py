@@ -67,6 +67,12 @@ def test_the_second_answer_comes_from_the_cache_and_says_so(folder: Path, first:
     assert data["reports"][0]["kept_since"] in kept and data["reports"][0]["verdict"]["status"] == "untimed"
 
 
+def test_a_candidate_that_launches_nothing_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "solution.py").write_text("import torch\n\n\ndef run(G, steps=5):\n    return torch.empty_like(G)\n")
+    answer = inspect(tmp_path)
+    assert answer.status == 1 and "warning: run() launched no Triton kernel" in answer.out, answer
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -55,7 +55,7 @@ def test_each_kind_of_failure_has_its_own_opening() -> None:
     openings = {
         "compile": "Does not compile for b200",
         "launch": "Does not launch for b200",
-        "run": "run() fails before its kernels are compiled for b200",
+        "run": "Its Python code fails before its kernels are compiled for b200",
         "time": "Not compiled in time for b200",
         None: "Does not compile for b200",
     }

@@ -68,6 +68,11 @@ def test_what_nobody_read_is_unknown() -> None:
 def test_variants_that_differ_in_nothing_but_grids_and_constants_share_a_row() -> None:
     variants = [replace(READ, constexprs={"M": size}, grids={size: ((int(size), 1, 1),)}) for size in ("2", "4", "8")]
     cells = row(replace(REPORT, kernels=(*variants, COPY)), "product:30")
+    told = inspect_text([inspected(replace(REPORT, kernels=(*variants, COPY)))]).splitlines()[0]
+    assert told.endswith(
+        "4 kernel variants launched at small, large, in 2 rows, those that need and do the same in one"
+    )
+    assert " rows" not in inspect_text([inspected(REPORT)]).splitlines()[0]
     assert cells["launches"] == "9" and cells["grids for 148 SMs"] == "2x1x1, 4x1x1, 1 more"
 
 
@@ -93,6 +98,7 @@ def test_an_error_comes_first_and_a_verdict_without_a_report_is_told_by_its_mess
     assert launched["launches"] == "3"
     text = inspect_text([inspected(replace(REPORT, error="it does not fit", error_kind="launch"))])
     assert text.startswith("b200 (sm_100, Triton 3.7.1): does not launch: it does not fit\n")
+    assert "occupancy: blocks" in text and "occupancy" not in inspect_text([inspected(replace(REPORT, kernels=()))])
     timed_out = inspect_text([inspected(None, VerdictStatus.TIMED_OUT, message="compiling took too long")])
     assert timed_out == "b200: timed_out: compiling took too long"
 
