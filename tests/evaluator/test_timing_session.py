@@ -54,6 +54,29 @@ def run(x, factor):
     return kept
 """
 )
+SLOWER_FROM_THE_AUDIT_ON = (
+    KERNEL
+    + """
+import time
+
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+pauses = 0
+kept = None
+
+
+def run(x, factor):
+    global pauses, kept
+    timed = kept is not None and _get_current_dispatch_mode() is None
+    pauses += timed and bool(torch.isnan(kept[0]))  # the outputs are poisoned before each segment and each step
+    began = time.perf_counter()
+    kept = scaled(x, factor)
+    if pauses > 2:
+        time.sleep(6 * (time.perf_counter() - began))
+    return kept
+"""
+)
+"""As on a machine that gets other work to do after two segments."""
 ONLY_WHEN_CALLED_SLOWLY = (
     KERNEL
     + """
@@ -246,7 +269,12 @@ def test_looking_at_the_contents_to_remember_them_is_seen_by_the_meter(caught: d
 def paused() -> dict[str, Any]:
     # So small that a segment has many calls, of which one follows a pause. Audited steps are long enough for an honest
     # source on a machine that has other work to do, and that one pause is long enough to show in them.
-    return timed({"always": SLOW_AFTER_A_PAUSE, "once": [SLOW_AFTER_A_PAUSE, HONEST]}, n=200, step_ms=20.0)
+    sources: dict[str, str | list[str]] = {
+        "always": SLOW_AFTER_A_PAUSE,
+        "once": [SLOW_AFTER_A_PAUSE, HONEST],
+        "loaded": SLOWER_FROM_THE_AUDIT_ON,
+    }
+    return timed(sources, n=200, step_ms=20.0)
 
 
 def test_being_faster_in_a_batch_than_in_lockstep_is_a_violation(paused: dict[str, Any]) -> None:
@@ -264,6 +292,11 @@ def test_a_suspicion_that_does_not_repeat_in_a_fresh_process_is_no_violation(pau
     (result,) = paused["once"]["results"]
     assert result["status"] == "passed"
     assert any("was timed again" in note for note in paused["once"]["notes"])
+
+
+def test_a_machine_that_becomes_slower_accuses_nobody(paused: dict[str, Any]) -> None:
+    (result,) = paused["loaded"]["results"]
+    assert (result["status"], paused["loaded"]["notes"]) == ("passed", []), "it was measured again in the same process"
 
 
 def test_work_left_out_when_calls_follow_quickly_is_a_wrong_answer(caught: dict[str, Any]) -> None:

@@ -62,6 +62,10 @@ class Lent:
                 "the workload's, so take them from its parameters and not from the seed"
             )
         self.arguments = [value.detach() if isinstance(value, torch.Tensor) else value for value in arguments]
+        self.rewrite()
+
+    def rewrite(self) -> None:
+        """Write the same contents again, and poison the answers. For calls, all is as they left it."""
         for place, given in zip(self._views(), self.arguments, strict=True):
             if isinstance(given, torch.Tensor):
                 place.copy_(given)
@@ -81,7 +85,7 @@ class Lent:
     def withdraw(self) -> None:
         """Overwrite what may only be read: what was not computed by now cannot be computed any more.
 
-        The state stays. refresh() must follow.
+        The state stays. refresh() or rewrite() must follow.
         """
         for position, view in enumerate(self._views()):
             if isinstance(view, torch.Tensor) and position not in self._mutated:

@@ -6,12 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
+from d2k_agent.evaluator.process import decode
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,17 @@ class Kernels:
     repeated: bool
     digest: str
     names: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, payload: bytes) -> Self:
+        """What a process sent. Raises ValueError where that is something else."""
+        told = decode(payload)
+        try:
+            names = {str(name): int(count) for name, count in told["names"].items()}
+            single, captured = int(told["single"]), int(told["captured"])
+            return cls(single, captured, told["repeated"] is True, str(told["digest"]), names)
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise ValueError(str(problem)) from None
 
 
 def irregular(told: Kernels, calls: int, digest: str | None) -> str:

@@ -18,17 +18,17 @@ from typing import Any, Self
 import torch
 
 from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
-from d2k_agent.contract.rotation import sets_for
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
 from d2k_agent.evaluator.devices.cpu import SharedMemory
 from d2k_agent.evaluator.evidence import Observed, own_launches
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
-from d2k_agent.evaluator.process import CandidateProcess, decode
+from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranges import Kind, span
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
+from d2k_agent.evaluator.timing.audit import Audit, Step
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import BYTES, GO, Page
 from d2k_agent.evaluator.timing.segment import Segment, Timed, wall_suspicion
@@ -120,13 +120,10 @@ class WorkloadTimer:
             assert expected is not None
             headers = self._task.headers[self._label] = expected.headers
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-        footprint = sum(tensor.nbytes for tensor in tensors) + sum(header.nbytes for header in headers)
-        reserved = sum(tensor.nbytes for tensor in tensors), sum(header.nbytes for header in headers)
-        reserved_bytes = sum(-(-size // self._device.granule_bytes) * self._device.granule_bytes for size in reserved)
+        sizes = sum(tensor.nbytes for tensor in tensors), sum(header.nbytes for header in headers)
         state = [item.position for item in self._task.mutated]
         self._sets.append(self._device.lend(arguments, headers, state))
-        sets = sets_for(footprint, self._device.l2_bytes, self._device.most_sets, reserved_bytes)
-        for _ in range(sets - 1):
+        for _ in range(rules.sets_on(self._device, sizes) - 1):
             self._sets.append(self._device.lend(self._draw(), headers, state))
         # Where the checked call's set stands, nobody can know: calls on others are not told from it by their place.
         place = secrets.randbelow(len(self._sets))
@@ -158,19 +155,18 @@ class WorkloadTimer:
         calls = sum(segment.calls for segment in segments)
         mean_ms = sum(segment.claim_ms for segment in segments) / calls
         suspicions |= wall_suspicion(segments, self._policy.wall)
-        audit_ms = None
+        each = [segment.mean_ms for segment in segments]
+        audit = Audit(self._label, self._policy)
         if audited and not suspicions:  # how long an audited step takes is reckoned from the claim
             self._progress(f"auditing {self._label}")
-            audit_ms, suspicious = self._audited(mean_ms)
-            suspicions |= suspicious
-        each = [segment.mean_ms for segment in segments]
+            suspicions = self._audited(audit, mean_ms, each)
         measurement = Measurement(
             mean_ms=mean_ms,
             calls=calls,
             batches=len(segments),
             outside_ms=sum(segment.wall_ms for segment in segments) / calls,
             policy=self._policy.id,
-            audit_ms=audit_ms,
+            audit_ms=audit.mean_ms,
             hot_ms=hot_ms,
             sets=len(self._sets),
             sm_mhz=_median([load.sm_mhz for load in self._loads]),
@@ -214,13 +210,15 @@ class WorkloadTimer:
     def _refresh(self, chosen: Sequence[int], anew: bool = True) -> None:
         """New contents for the chosen sets, and poisoned outputs; or the same contents written again.
 
-        Then outputs stay as well: all is as in a batch, where nothing changes between two calls on a set. The state of
-        all sets is as it was before any call.
+        Then whatever else calls left stays as well, as in a batch. The state of all sets is as before any call.
         """
         for lent in self._sets:
             lent.restore()
         for index in chosen:
-            self._sets[index].refresh(self._draw() if anew else self._sets[index].arguments)
+            if anew:
+                self._sets[index].refresh(self._draw())
+            else:
+                self._sets[index].rewrite()
         if anew:
             self._ask({"do": "poison"}, b"A")
         self._device.settle()
@@ -273,23 +271,17 @@ class WorkloadTimer:
     def _captured(self, sets: int, calls: int) -> dict[str, str]:
         """Have a graph captured; outputs of a round are kept that nobody can know before."""
         keep = secrets.randbelow(calls // sets)
-        told = self._kernels(self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A"))
+        try:
+            told = Kernels.read(self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A"))
+        except ValueError:
+            what = f"capturing {self._label} answered out of protocol"
+            raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
         self._replays_a_s = None
         if self.own is not None and told.names:
             own_launches(told.names, self.own, self._label)
         wrong = irregular(told, calls, self._digest)
         self._digest = self._digest or told.digest
         return {"timing.graph": f"captured work on {self._label} is not one call, repeated: {wrong}"} if wrong else {}
-
-    def _kernels(self, payload: bytes) -> Kernels:
-        try:
-            told = decode(payload)
-            names = {str(name): int(count) for name, count in told["names"].items()}
-            single, captured = int(told["single"]), int(told["captured"])
-            return Kernels(single, captured, told["repeated"] is True, str(told["digest"]), names)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            what = f"capturing {self._label} answered out of protocol"
-            raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
 
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
@@ -317,51 +309,64 @@ class WorkloadTimer:
             self._accept(self._calls.given(index, lent, expected, visits, self._limits.gpu_call_s))
         if not inspect:
             for lent in used:
-                lent.refresh(lent.arguments)
+                lent.rewrite()
 
-    def _audited(self, mean_ms: float) -> tuple[float, dict[str, str]]:
-        """Median milliseconds a call over steps in lockstep, and a suspicion where they are slower than the claim."""
-        calls = rules.calls_a_step(mean_ms, self._policy.step_ms)
+    def _audited(self, audit: Audit, mean_ms: float, each: list[float]) -> dict[str, str]:
+        """What its two kinds of steps say against the claim. A machine that has become slower explains slower steps: so
+        where they are, one more segment is timed, and joins `each`. If it differs, that is noise, which accuses nobody.
+        """
+        suspicions: dict[str, str] = {}
+        for look in (self._in_lockstep, self._compare_contents):
+            look(audit, mean_ms)
+            if audit.suspicions(mean_ms):
+                each.append(self._once_more(audit))
+                mean_ms = max(mean_ms, each[-1])
+            if suspicions := audit.suspicions(mean_ms):
+                break
+        return suspicions
+
+    def _in_lockstep(self, audit: Audit, mean_ms: float) -> None:
+        """Long steps, each checked as a segment is."""
+        audit.calls = rules.calls_a_step(mean_ms, self._policy.step_ms)
         if self._policy.graph:
-            calls = -(-calls // self._graph_calls) * self._graph_calls
-        verified, each = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS)), []
+            audit.calls = -(-audit.calls // self._graph_calls) * self._graph_calls
+        verified = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS))
         for step in range(rules.AUDIT_STEPS):
             self._refresh_some()
-            each.append(self._step_ms(calls))
+            audit.steps.append(self._step(audit.calls))
             if step in verified:
-                self._verify(calls, inspect=False)
-        audit_ms = statistics.median(each) / calls
-        if audit_ms > mean_ms * (1 + self._policy.audit) + rules.AUDIT_STEP_MS / calls:
-            told = f"{audit_ms:.6g} ms a call when every step is checked, {mean_ms:.6g} ms claimed"
-            return audit_ms, {"timing.audit": f"timed work differs from audited work on {self._label}: {told}"}
-        # A step of few calls has new contents for nearly all of them.
-        return audit_ms, self._remembered(mean_ms) if self._policy.graph or calls > REFRESHED_SETS else {}
+                self._verify(audit.calls, inspect=False)
 
-    def _remembered(self, mean_ms: float) -> dict[str, str]:
-        """A suspicion where calls are slower with new contents: in a batch they see the same ones often.
-
-        Steps of both kinds in an order that nobody can know, as many of each, with one call a set.
+    def _compare_contents(self, audit: Audit, _: float) -> None:
+        """Steps with new contents and with the same as before, which a batch sees often: as many of each, in an order
+        that nobody can know, with one call a set.
         """
-        sets = min(len(self._sets), rules.FRESH_SETS)
-        suspicions = self._captured(sets, sets) if self._policy.graph else {}
+        if not self._policy.graph and audit.calls <= REFRESHED_SETS:
+            return  # a step of few calls had new contents for nearly all of them
+        audit.sets = sets = min(len(self._sets), rules.FRESH_SETS)
+        if self._policy.graph:
+            audit.irregular |= self._captured(sets, sets)
         anew = set(self._choose(2 * rules.FRESH_STEPS, rules.FRESH_STEPS))
-        same: list[float] = []
-        new: list[float] = []
-        for step in range(2 * rules.FRESH_STEPS):
-            self._refresh(range(sets), anew=step in anew)
+        for number in range(2 * rules.FRESH_STEPS):
+            self._refresh(range(sets), anew=number in anew)
             self._device.flush()
-            (new if step in anew else same).append(self._step_ms(sets, first=0))
-            if step in anew:
+            (audit.new if number in anew else audit.same).append(self._step(sets, first=0))
+            if number in anew:
                 self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
-        slower = max(rules.FRESH_SLOWER, self._policy.audit)
-        if not rules.remembers(same, new, sets * mean_ms, slower, self._task.ranks):
-            return suspicions
-        told = f"{min(new) / sets:.6g} ms a call with new contents, {min(same) / sets:.6g} ms with those of before"
-        return {"timing.audit": f"run() is slower on {self._label} where it cannot remember: {told}"}
 
-    def _step_ms(self, calls: int, first: int | None = None) -> float:
-        """Milliseconds from telling the process to begin to its word that all is done. Launched calls begin with the
-        set `first` (None: any).
+    def _once_more(self, audit: Audit) -> float:
+        """Milliseconds a call in one more segment."""
+        if self._policy.graph:
+            audit.irregular |= self._captured(len(self._sets), self._graph_calls)
+        self._segment(self._policy.warm_s, "warm-up")
+        self._refresh_some()
+        segment = self._segment(self._policy.segment_s)
+        self._verify(segment.calls, inspect=False)
+        return segment.mean_ms
+
+    def _step(self, calls: int, first: int | None = None) -> Step:
+        """One step, from telling the process to begin to its word that all is done. Launched calls begin with the set
+        `first` (None: any).
         """
         self._steps += 1
         self._first = 0 if self._policy.graph else secrets.randbelow(len(self._sets)) if first is None else first
@@ -372,12 +377,12 @@ class WorkloadTimer:
         self._page[GO] = self._steps
         self._page.wait_done(self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
         done = time.perf_counter()
-        self._claim(self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}"))
+        payload = self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}")
         answered = time.perf_counter()
         # The answer follows the word at once, or the word was not true.
         wall_ms = 1e3 * ((done if answered - done < MOST_LAG_S else answered) - began)
         self.seconds["timed"] += wall_ms / 1e3
-        return wall_ms
+        return Step(wall_ms, self._claim(payload)[1])
 
     def _choose(self, population: int, most: int) -> list[int]:
         indices = list(range(population))

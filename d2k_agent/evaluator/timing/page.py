@@ -8,12 +8,14 @@ for the calls that they have begun; LAST is how many calls a batch has in the en
 from __future__ import annotations
 
 import mmap
+import os
 import time
 from collections.abc import Callable
 
 STOP, GO, DONE, LAST, BEGUN = 0, 1, 2, 16, 32
 BYTES = 4096
 _SEEN_S = 0.001
+_LOOKS = 32
 
 
 class Page:
@@ -34,6 +36,8 @@ class Page:
         words, looks = self._words, 0
         while words[word] != value:
             looks += 1
+            if looks % _LOOKS == 0:
+                os.sched_yield()  # the other side may need this processor
             if looks % 1024 == 0 and ended():
                 return
 

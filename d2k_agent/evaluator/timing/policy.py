@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from d2k_agent.contract.rotation import sets_for
+from d2k_agent.evaluator.devices import Device
+
 
 @dataclass(frozen=True)
 class TimingPolicy:
@@ -51,9 +54,12 @@ FRESH_STEPS, FRESH_SETS, FRESH_SLOWER = 8, 64, 0.15
 """Steps with one call a set, of this many sets at most: contents of all sets are written anew before each,
 the same contents or new ones. What is remembered of contents is of no use with new ones; the best step with them may
 be slower by this fraction than the best with the same."""
-FRESH_CLAIM, FRESH_STEP_MS = 1.2, 0.25
-"""It may also take no longer than this many times the claim, and this much a step: kernels can tell such a step from a
-batch (by its pauses, say) and do honest work in both kinds. A step costs about 0.15 ms by itself on an H200."""
+FRESH_CLAIM, FRESH_STEP_MS, FRESH_STEP_CLAIM_MS = 1.2, 0.25, 0.1
+"""It may also take no longer than this many times the claim, and this much a step by the supervisor's clock, and this
+much by the clock inside: kernels can tell such a step from a batch (by its pauses, say) and do honest work in both
+kinds. A step costs about 0.15 ms by itself on an H200, most of it outside of the clock inside."""
+FRESH_JITTER_MS = 0.02
+"""By the clock inside, steps with new contents may also be slower than others by this much."""
 
 
 def policies_of(hidden: dict[str, Any], labels: Sequence[str]) -> dict[str, TimingPolicy]:
@@ -75,18 +81,18 @@ def policies_of(hidden: dict[str, Any], labels: Sequence[str]) -> dict[str, Timi
     return {label: POLICIES[mode] for label, mode in modes.items()}
 
 
+def sets_on(device: Device, sizes: Sequence[int]) -> int:
+    """Over how many sets calls rotate, from the bytes of inputs and of outputs of one set, which stand in blocks of
+    their own. Several GPUs hold a like share of each.
+    """
+    granule = device.granule_bytes
+    own = [-(-size // max(1, len(device.uuids))) for size in sizes]
+    return sets_for(sum(own), device.l2_bytes, device.most_sets, sum(-(-size // granule) * granule for size in own))
+
+
 def graph_calls(about: int, sets: int) -> int:
     """Calls in a graph: about that many, each set visited equally often."""
     return sets * max(1, round(about / sets))
-
-
-def remembers(
-    same_ms: Sequence[float], new_ms: Sequence[float], claimed_ms: float, slower: float, ranks: int = 1
-) -> bool:
-    """Are steps slower with new contents: by that fraction than with the same, or than claimed by more than a step
-    costs by itself, on each of the `ranks`? `claimed_ms` is the claim for all calls of a step."""
-    alone = max(FRESH_CLAIM, 1 + slower) * claimed_ms + FRESH_STEP_MS * ranks
-    return min(new_ms) > min((1 + slower) * min(same_ms), alone)
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:

@@ -23,12 +23,15 @@ class Segment:
 
 @dataclass
 class Timed:
-    """What timing one workload came to. `suspicions` maps the names of checks to what they saw."""
+    """What timing one workload came to. `suspicions` maps the names of checks to what they saw; `notes` say what could
+    not be seen.
+    """
 
     measurement: Measurement
     checks: list[Check]
     suspicions: dict[str, str] = field(default_factory=dict)
     spread: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
 
 def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:
