@@ -301,11 +301,11 @@ class _Case:
         return bool(set(self._job.workloads) & {workload["label"] for workload in self._task.smoke})
 
     def _process(self, source: str = "") -> CandidateProcess:
-        """A fresh process for the candidate, or for another source, on the job's device."""
-        bench, job, name = self._bench, self._job, self._device.name
-        zygote = bench.running if self._device.times else bench.interpreting
+        """A fresh process for the candidate, or for another source, which never gathers, on the job's device."""
+        bench, job, device, gathers = self._bench, self._job, self._device, self._job.trusted and not source
+        zygote = bench.running if device.times else bench.interpreting
         assert zygote is not None
-        return processes(lambda gpu: bench.candidate(zygote, job, name, source, gpu), self._device, job.trusted)
+        return processes(lambda gpu: bench.candidate(zygote, job, device.name, source, gpu), device, gathers)
 
     def _series(self, late: bool) -> Verdict | None:
         """All series of one tier, in order, to the first failure."""

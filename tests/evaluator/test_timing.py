@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import mmap
 import threading
 
@@ -12,11 +13,13 @@ pytest.importorskip("torch")
 from d2k_agent.contract import Measurement
 from d2k_agent.contract.rotation import sets_for
 from d2k_agent.evaluator.timing import policy
+from d2k_agent.evaluator.timing.audit import Audit, Step
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
 from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
 from d2k_agent.evaluator.timing.session import Outcome, geomean, together
+from tests.evaluator.timed_cpu import TimedCpu
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -56,20 +59,63 @@ def test_an_audited_step_is_long_enough_to_hide_its_ends() -> None:
     assert policy.calls_a_step(100.0, 50.0) == 1
 
 
+def steps(*wall_ms: float, inside: float = 0.9) -> list[Step]:
+    return [Step(each, inside * each) for each in wall_ms]
+
+
+def audited(same: list[Step], new: list[Step], lockstep: float = 0.0) -> Audit:
+    """24 calls a step; in lockstep so many milliseconds a call."""
+    return Audit("w", policy.GRAPH_ROTATING, 10, steps(10 * lockstep), 24, same, new)
+
+
+def told(audit: Audit, claimed_ms: float) -> str:
+    return audit.suspicions(claimed_ms).get("timing.audit", "")
+
+
 def test_what_is_as_fast_with_new_contents_remembers_nothing() -> None:
     # 24 calls of 6 us, slower in a step of their own; one step was disturbed.
-    assert not policy.remembers([0.300, 0.301, 0.299], [0.310, 0.9, 0.302], 24 * 0.006, 0.15)
+    assert told(audited(steps(0.300, 0.301, 0.299), steps(0.310, 0.9, 0.302)), 0.006) == ""
 
 
 def test_what_is_slower_with_new_contents_remembers() -> None:
     # 1 us a call where it knows the contents, 6 us where it does not.
-    assert policy.remembers([0.18, 0.18], [0.30, 0.31], 24 * 0.001, 0.15)
+    assert "where it cannot remember" in told(audited(steps(0.18, 0.18), steps(0.30, 0.31)), 0.001)
+
+
+def test_the_clock_inside_shows_what_a_steps_own_cost_hides() -> None:
+    # 1 and 4 us a call, beside 0.5 ms that a step takes for itself on a busy machine.
+    same, new = [Step(0.524, 0.024)], [Step(0.596, 0.096)]
+    assert "0.004 ms a call with new contents, 0.001 ms" in told(audited(same, new), 0.001)
+    assert told(audited(same, [Step(0.54, 0.04)]), 0.02) == "", "no more than its jitter"
 
 
 def test_what_does_honest_work_in_steps_of_both_kinds_is_held_to_its_claim() -> None:
     # 0.3 ms for 24 calls, whether their contents are new or not; a claim of 6 us a call fits, one of 1 us does not.
-    assert not policy.remembers([0.3], [0.3], 24 * 0.006, 0.15)
-    assert policy.remembers([0.3], [0.3], 24 * 0.001, 0.15)
+    assert told(audited(steps(0.3), steps(0.3)), 0.006) == ""
+    words = told(audited(steps(0.3), steps(0.3)), 0.001)
+    assert "takes longer on w in steps of 24 calls than it claims, whatever their contents" in words
+    assert "remember" not in words, "it was no slower with new ones"
+
+
+def test_a_claim_that_became_longer_meanwhile_explains_longer_steps() -> None:
+    slow = audited(steps(0.6), steps(0.6), lockstep=0.02)
+    assert "differs from audited work" in told(slow, 0.006)
+    assert told(slow, 0.02) == "", "as one more segment told"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "inputs", "outputs", "sets"),
+    [
+        (1, 4 << 30, 240 * MIB, 1),
+        (4, 4 << 30, 240 * MIB, 3),  # a quarter on each, of which 4 GiB hold three
+        (2, 400 * MIB, 32 * MIB, 18),
+        (8, 64 * MIB, 8 * MIB, 24),
+    ],
+)
+def test_several_gpus_hold_a_share_of_each_set(gpus: int, inputs: int, outputs: int, sets: int) -> None:
+    device = TimedCpu(*map(str, range(gpus)))
+    device.most_sets, device.granule_bytes = 4096, 2 * MIB
+    assert policy.sets_on(device, (inputs, outputs)) == sets
 
 
 def test_the_policy_is_the_tasks_and_nonsense_is_refused() -> None:
@@ -154,6 +200,12 @@ def test_a_speedup_needs_a_baseline_that_stood_still() -> None:
     assert outcome.geomean_speedup() is None
     assert geomean([]) is None
     assert geomean([2.0, None]) is None
+
+
+def test_a_speedup_needs_one_policy() -> None:
+    outcome = Outcome(measured={"a": measured(1.0)}, baseline={"a": dataclasses.replace(measured(2.0), policy="other")})
+    assert outcome.speedup("a") is outcome.geomean_speedup() is None
+    assert outcome.unlike("a") == "a was timed by events_batch, its baseline by other: no speedup"
 
 
 def test_noise_is_no_latency() -> None:

@@ -56,9 +56,9 @@ def device_for(task: LoadedTask, device: Device) -> Device:
     return device if task.ranks == 1 else RankedDevice(device, task.ranks)
 
 
-def processes(start: Start, device: Device, trusted: bool) -> CandidateProcess:
-    """One process, or as many as the device has ranks; `trusted` code gets a comm that gathers."""
-    return RankGroup(start, device, trusted) if isinstance(device, RankedDevice) else start(0)
+def processes(start: Start, device: Device, gathers: bool) -> CandidateProcess:
+    """One process, or as many as the device has ranks, each with a comm that gathers where the source `gathers`."""
+    return RankGroup(start, device, gathers) if isinstance(device, RankedDevice) else start(0)
 
 
 def series_runner(task: LoadedTask, device: Device, *rest: Any) -> SeriesRunner:

@@ -45,7 +45,7 @@ class GatheringComm:
         self._words, self._met = memoryview(meeting).cast("I"), 0
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a Comm has: a baseline that is timed beside the reference takes that."""
+        """Whatever else a Comm has."""
         return getattr(self._comm, name)
 
     def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:

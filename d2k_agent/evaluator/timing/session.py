@@ -6,6 +6,7 @@ baseline is timed again, so that nothing it left behind can slow the baseline do
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -59,10 +60,17 @@ class Outcome:
         return False
 
     def speedup(self, label: str) -> float | None:
-        """The baseline's latency over the candidate's; None where there is none or it is void."""
-        if label not in self.baseline or not self.ratios_hold:
+        """The baseline's latency over the candidate's; None where there is none, it is void, or the two were timed in
+        different ways.
+        """
+        if label not in self.baseline or not self.ratios_hold or self.unlike(label):
             return None
         return self.baseline[label].mean_ms / self.measured[label].mean_ms
+
+    def unlike(self, label: str) -> str:
+        """How candidate and baseline were timed, where that is not one policy; empty where it is."""
+        own, other = self.measured[label].policy, self.baseline[label].policy
+        return "" if own == other else f"{label} was timed by {own}, its baseline by {other}: no speedup"
 
     def geomean_speedup(self) -> float | None:
         """The geometric mean over all workloads; None where one has no speedup."""
@@ -255,6 +263,7 @@ class Comparison:
         for workload in setting.workloads:
             if not self._time(workload, outcome):
                 return outcome
+        outcome.notes += filter(None, map(outcome.unlike, outcome.baseline))
         if baseline is None or not (careful or self._may_win(outcome)):
             return outcome
         for workload in setting.workloads:
@@ -301,9 +310,9 @@ class Comparison:
             timer.own = None if self._setting.trusted else self._setting.own
             try:
                 timer.prepare()
-                timed = timer.measure()
+                timed = timer.measure(audited=not self._setting.trusted)
                 if timed.spread > noise:
-                    timed = timer.measure()
+                    timed = timer.measure(audited=not self._setting.trusted)
                 if not (self._setting.trusted or timed.suspicions):
                     outcome.kernels[label] = timer.observe(self._setting.own)
                     self._running.look()
@@ -321,18 +330,21 @@ class Comparison:
         if timed is not None and outcome.kernels.get(label, {}) is None:
             self._running.end()  # a capture that failed may have left anything
         outcome.checks.setdefault(label, []).extend(timer.checks)
+        outcome.notes += [note for note in (timed.notes if timed else ()) if note not in outcome.notes]
         peaks = [item for item in (outcome.peak_memory_bytes, timer.peak_memory_bytes) if item is not None]
         outcome.peak_memory_bytes = max(peaks, default=None)
         if timed is None:
             outcome.failed = label
             return None
+        told = [f"timed segments differ by {timed.spread:.1%}, twice"] if timed.spread > noise else []
+        if self._setting.trusted:
+            # A reference may wait for the host, and nothing is won with it: whatever its clocks say accuses nobody.
+            outcome.notes += [f"{label}: {words}" for words in [*told, *timed.suspicions.values()]]
+            return dataclasses.replace(timed, suspicions={})
         # Before any suspicion: clocks that do not agree with themselves accuse nobody of not agreeing with each other.
-        if timed.spread > noise:
-            told = f"timed segments differ by {timed.spread:.1%}, twice"
-            if not self._setting.trusted:
-                outcome.is_noisy(label, told)
-                return None
-            outcome.notes.append(f"{label}: {told}")  # a reference may wait for the host, and nothing is won with it
+        if told:
+            outcome.is_noisy(label, told[0])
+            return None
         return timed
 
 
