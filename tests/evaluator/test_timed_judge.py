@@ -49,6 +49,18 @@ def run(x, factor):
 """
 )
 """Honest where a place is new, and where a call is likely to be looked at: twice in a row on one place."""
+STARTS_A_PROGRAM = (
+    KERNEL
+    + """
+import subprocess
+
+
+def run(x, factor):
+    subprocess.run(["/bin/true"], check=True)
+    return scaled(x, factor)
+"""
+)
+UNRULED = (LATER, BY_PLACE, STARTS_A_PROGRAM)
 CANDIDATES = {
     "first": (HONEST, HONEST),
     "second": (HONEST, HONEST),
@@ -57,6 +69,7 @@ CANDIDATES = {
     "wrong baseline again": (HONEST, WRONG),
     "no baseline": (HONEST, None),
     "does not load": ("import nothing_like_it\n\n" + HONEST, HONEST),
+    "raises in its first call": (STARTS_A_PROGRAM, HONEST),
     "torch in later calls": (LATER, HONEST),
     "torch on places of timed calls": (BY_PLACE, HONEST),
     "last": (HONEST, HONEST),
@@ -70,7 +83,7 @@ def judged() -> dict[str, dict[str, Any]]:
         [sys.executable, "-m", "tests.evaluator.judged_on_cpu"],
         input=json.dumps(
             [
-                {"candidate": source, "baseline": baseline, "static_rules": source not in (LATER, BY_PLACE)}
+                {"candidate": source, "baseline": baseline, "static_rules": source not in UNRULED}
                 for source, baseline in CANDIDATES.values()
             ]
         ),
@@ -121,3 +134,9 @@ def test_a_wrong_baseline_is_ended_and_blamed_each_time(judged: dict[str, Any]) 
 def test_a_source_that_does_not_load_is_told_why(judged: dict[str, Any]) -> None:
     assert judged["does not load"]["status"] != "passed"
     assert "nothing_like_it" in judged["does not load"]["message"]
+
+
+def test_the_rule_that_a_first_call_broke_goes_before_what_it_raised(judged: dict[str, Any]) -> None:
+    found = judged["raises in its first call"]
+    assert found["status"] == "rule_violation", found
+    assert "subprocess.Popen" in found["message"]

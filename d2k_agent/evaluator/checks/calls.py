@@ -72,7 +72,11 @@ class Calls:
         if self._device.times:
             began = time.monotonic()
             self._process.order({"do": "steps", "calls": 1})
-            self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
+            try:
+                self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
+            except Raised as fault:
+                self._blame(fault)
+                raise
             self.tuning_s += time.monotonic() - began
             lent.restore()
             self._device.settle()
@@ -85,8 +89,7 @@ class Calls:
         try:
             answer = self._answer(limit_s, f"run() on {label}")
         except Raised as fault:
-            if fault.foreign and not self._trusted:
-                raise broken_rule(fault.foreign) from fault
+            self._blame(fault)
             raise
         self.peak_memory_bytes = max(self.peak_memory_bytes or 0, answer.peak_bytes)
         checks: list[Check] = []
@@ -105,6 +108,11 @@ class Calls:
         if answer.again and not self._trusted and all(check.passed for check in outputs):
             outputs.append(Check("*", "aliasing", None, None, False, _SAME_MEMORY))
         return [*checks, *self.unchanged(lent), *outputs]
+
+    def _blame(self, fault: Raised) -> None:
+        """Raises the rule that a call broke before it raised, where it broke one."""
+        if fault.foreign and not self._trusted:
+            raise broken_rule(fault.foreign) from fault
 
     def _order_decides(self, lent: Lent, expected: Expected, index: int) -> bool:
         """Whether one more call is right on an idle GPU, and another one in the order of the stream is wrong again."""
