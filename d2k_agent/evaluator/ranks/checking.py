@@ -18,8 +18,9 @@ from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.task import Expected, LoadedTask
 
 ROUNDS = 2
-WATCHDOG_S = 20.0
-"""The longest call where kernels are compiled and run on a GPU: ranks that all wait for each other wait for ever."""
+WATCHDOG_S, WARM_UP_S = 20.0, 90.0
+"""The longest call where kernels run on a GPU, and the longest first call on a workload in a process that was called
+before: kernels are compiled for its shapes. Ranks that all wait for each other wait for ever."""
 
 
 class RankedCalls(Calls):
@@ -28,12 +29,14 @@ class RankedCalls(Calls):
     def __init__(
         self, task: LoadedTask, device: RankedDevice, process: CandidateProcess, limits: Limits, trusted: bool = False
     ) -> None:
-        super().__init__(task, device, process, limits, trusted)
-        self._ranks = device
+        assert isinstance(process, RankGroup)
+        super().__init__(task, device, process, watched(limits, device, process.warm), trusted)
+        self._ranks, self._group = device, process
 
     def warm_up(self, label: str, lent: Lent) -> None:
         """As for any task; what that call left in the workspaces is of no use to the next."""
         super().warm_up(label, lent)
+        self._group.warm = True
         if self._ranks.times and self._ranks.memory is not None:
             self._ranks.memory.poison()
             self._ranks.settle()
@@ -42,13 +45,32 @@ class RankedCalls(Calls):
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float, index: int = 0
     ) -> list[Check]:
         """One call on all ranks."""
-        bound_s = min(limit_s, WATCHDOG_S) if self._ranks.times else limit_s
-        checks = super().checked(label, workload, lent, expected, bound_s, index)
-        overrun = self._ranks.memory.overrun() if self._ranks.memory else []
-        if not overrun:
-            return checks
-        message = f"bytes behind the workspace of rank {overrun[0]} were written: it is larger than workspace_bytes"
-        return [Check("*", "workspace", None, None, False, message), *checks]
+        checks = super().checked(label, workload, lent, expected, limit_s, index)
+        return [*overrun(self._ranks), *checks]
+
+    def _order_decides(self, lent: Lent, expected: Expected, index: int) -> bool:
+        """As for any task, twice: a race between ranks may be lost and won by turns as well."""
+        return all(super(RankedCalls, self)._order_decides(lent, expected, index) for _ in range(2))
+
+
+def overrun(device: RankedDevice) -> list[Check]:
+    """A failed check where something was written behind a workspace since it was poisoned."""
+    message = "bytes behind the workspace of rank {} were written: it is larger than workspace_bytes"
+    ranks = device.memory.overrun()[:1] if device.memory else []
+    return [Check("*", "workspace", None, None, False, message.format(rank)) for rank in ranks]
+
+
+def watched(limits: Limits, device: RankedDevice, warm: bool) -> Limits:
+    """Bounds of calls on a device that times, in processes that are `warm` or have not been called yet."""
+    if not device.times:
+        return limits
+    return dataclasses.replace(
+        limits,
+        call_s=min(limits.call_s, WATCHDOG_S),
+        late_call_s=min(limits.late_call_s, WATCHDOG_S),
+        gpu_call_s=min(limits.gpu_call_s, WATCHDOG_S),
+        compile_s=min(limits.compile_s, WARM_UP_S) if warm else limits.compile_s,
+    )
 
 
 class RankedSeries(SeriesRunner):
@@ -65,8 +87,10 @@ class RankedSeries(SeriesRunner):
         progress: Callable[[str], None],
         trusted: bool = False,
     ) -> None:
+        assert isinstance(device, RankedDevice) and isinstance(process, RankGroup)
+        limits = watched(limits, device, process.warm)
         super().__init__(task, device, process, seed, limits, budget, progress, trusted)
-        assert isinstance(device, RankedDevice)
+        self._ranks = device
         self._calls = RankedCalls(task, device, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
@@ -123,9 +147,10 @@ class RankedSeries(SeriesRunner):
             self._process.answer(b"B", left_s, doing)
         left_s = max(1.0, self._limits.call_s - (time.monotonic() - began))
         given = zip(range(CHAINED), lent, right, strict=True)
-        return [
+        checks = [
             check for index, item, expected in given for check in self._calls.given(index, item, expected, 1, left_s)
         ]
+        return [*overrun(self._ranks), *checks]
 
 
 def _failed(series: Series, status: VerdictStatus, checks: list[Check], message: str) -> WorkloadResult:

@@ -8,6 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -31,15 +32,15 @@ class RankGroup(CandidateProcess):
     """The processes of one candidate, or of the baseline. What ends one of them ends all.
 
     `gathers`: each has a comm that gathers over the host. In each checked call one rank is held up, at a place that
-    nobody knows before.
+    nobody knows before. `warm`: all have made a call.
     """
 
-    def __init__(self, start: Start, device: RankedDevice, trusted: bool) -> None:
-        self._ranked, self.gathers = device, trusted
+    def __init__(self, start: Start, device: RankedDevice, gathers: bool) -> None:
+        self._ranked, self.gathers = device, gathers
         self._members = [start(place) for place in device.places]
         self._held = ExitStack()
         self.isolation: str | None = None
-        self.ended = False
+        self.ended = self.warm = False
         self._call_s, self._held_up_s = 0.0, 0.0
         self._ordered: float | None = None
 
@@ -67,9 +68,15 @@ class RankGroup(CandidateProcess):
             member.kill()
 
     def load(self) -> None:
-        """Let each confine itself and import the source."""
-        for member in self._members:
-            member.load()
+        """Let each confine itself and import the source, all at once."""
+        with ThreadPoolExecutor(len(self._members)) as pool:
+            loading = {pool.submit(member.load): rank for rank, member in enumerate(self._members)}
+            for loaded in as_completed(loading):
+                try:
+                    loaded.result()
+                except CandidateFault as fault:
+                    self._fail(loading[loaded], fault)
+                    raise
         self.isolation = self._members[0].isolation
 
     def libraries(self) -> frozenset[str]:
@@ -148,15 +155,19 @@ class RankGroup(CandidateProcess):
             try:
                 payloads[rank] = self._members[rank].answer(expected, max(1.0, until - time.monotonic()), doing)
             except CandidateFault as fault:
-                self.kill()
-                fault.args = (f"rank {rank}: {fault.message}",)
-                fault.message, fault.brief = f"rank {rank}: {fault.message}", f"rank {rank}: {fault.brief}"
+                self._fail(rank, fault)
                 raise
             until = min(until, time.monotonic() + APART_S)
         if expected == b"D" and self._ordered is not None:
             took_s, self._ordered = time.monotonic() - self._ordered, None
             self._call_s = max(took_s - self._held_up_s, took_s / 2)  # others may have waited for none of it
         return merged(expected, [payloads[rank] for rank in range(len(self._members))], doing)
+
+    def _fail(self, rank: int, fault: CandidateFault) -> None:
+        """End all ranks, and let the fault of one name it."""
+        self.kill()
+        fault.message, fault.brief = f"rank {rank}: {fault.message}", f"rank {rank}: {fault.brief}"
+        fault.args = (fault.message,)
 
     def _next_ready(self, payloads: dict[int, bytes], until: float) -> int | None:
         """A rank that has something to say and was not heard; None when time is up."""

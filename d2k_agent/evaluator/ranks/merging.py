@@ -30,6 +30,8 @@ def merged(kind: bytes, payloads: Sequence[bytes], doing: str) -> bytes:
         if len(set(payloads)) == 1:
             return payloads[0]
         words = [decode(payload) for payload in payloads]
+        if all(item == words[0] for item in words):  # names in another order
+            return payloads[0]
         return _captured(words) if "digest" in words[0] else _observed(words)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         told = f"the ranks contradict each other in {doing}: {problem}"

@@ -9,7 +9,7 @@ from typing import Any
 from d2k_agent.contract import VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.ranges import Kind
-from d2k_agent.evaluator.ranks.checking import RankedCalls
+from d2k_agent.evaluator.ranks.checking import RankedCalls, overrun, watched
 from d2k_agent.evaluator.ranks.device import RankedDevice
 from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.ranks.task import RankedTask
@@ -32,6 +32,7 @@ class RankedTimer(WorkloadTimer):
             # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
             self._policy = rules.EVENTS_BATCH
         self._required = task.link_bytes(self._workload)
+        self._limits = watched(self._limits, device, self._process.warm)
         self._calls = RankedCalls(task, device, self._process, self._limits, bool(rest[-1]))
         self._sent: list[int] = []
         self._counted = 0
@@ -44,12 +45,17 @@ class RankedTimer(WorkloadTimer):
         self._sent, self._counted = [], 0
         timed = super().measure(audited)
         if not self._sent:
-            return timed
+            return dataclasses.replace(timed, notes=uncounted(self._label, self._required, self._ranks.apart))
         each = tuple(float(sent) / self._counted for sent in self._sent)
         if told := too_little(each, self._required):
             message = f"{self._label}: {told}"
             raise CandidateFault(VerdictStatus.RULE_VIOLATION, message, (Violation("runtime.links", message),))
         return dataclasses.replace(timed, measurement=dataclasses.replace(timed.measurement, link_bytes=each))
+
+    def _verify(self, calls: int, inspect: bool, most: int | None = None) -> None:
+        """As for any task; and no rank wrote behind a workspace."""
+        super()._verify(calls, inspect, most)
+        self._accept(overrun(self._ranks))
 
     def _segment(self, seconds: float, kind: Kind = "batch") -> Segment:
         before = self._ranks.sent_bytes()
@@ -60,6 +66,12 @@ class RankedTimer(WorkloadTimer):
             self._sent = [sum(counts) for counts in zip(self._sent or [0] * len(new), new, strict=True)]
             self._counted += segment.calls
         return segment
+
+
+def uncounted(label: str, required: float | None, apart: bool) -> list[str]:
+    """What has to be said where nobody counted: that bytes which have to cross links between GPUs went unseen."""
+    unseen = required is not None and apart
+    return [f"{label}: nobody counts here what crosses the links, so no rank was held to its bytes"] * unseen
 
 
 def too_little(sent: Sequence[float], required: float | None) -> str:

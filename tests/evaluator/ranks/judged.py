@@ -1,9 +1,10 @@
 """Judges and times sources on several ranks on the CPU, and prints what each came to as JSON, one a line.
 
 A program of its own, since it forks zygotes. Asked on stdin: {"judged": [[name, changes of the job], ...],
-"expert": whether that of the task that ships is judged, on a small workload, "timed": [[name, whether in graphs], ...],
-"jobs": [[name, changes of the job], ...]}, names being those of shifting.py. "jobs" are judged by one evaluator as on a
-machine that times, with HONEST as their baseline. Each line also says which processes were left over.
+"expert": whether that of the task that ships is judged on a small workload,
+"timed": [[name, changes of the policy], ...], "jobs": [[name, changes of the job], ...]}, names being those of
+shifting.py. "jobs" are judged by one evaluator as on a machine that times, with HONEST as their baseline. Each line
+also says which processes were left over.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ def main() -> None:
             verdict = judge(bench, job)
             answer: dict[str, Any] = {"status": verdict.status, "message": verdict.message}
             answer |= {"results": to_data(verdict.workloads), "details": verdict.environment.details}
+            answer |= {"seconds": verdict.seconds}
         except TaskFault as fault:
             answer = {"task_fault": str(fault)}
         print(json.dumps({"name": name, "left": left({interpreting.pid}), **answer}), flush=True)
@@ -61,9 +63,9 @@ def main() -> None:
         verdict = judge(bench, job)
         told = {"status": verdict.status, "message": verdict.message, "results": to_data(verdict.workloads)}
         print(json.dumps({"name": "expert", "left": left({interpreting.pid}), **told}), flush=True)
-    for name, graph in asked["timed"]:
-        answer = timed(interpreting, getattr(shifting, name), trusted=name == "BY_GATHERING", graph=graph)
-        print(json.dumps({"name": f"timed {name} {graph}", "left": left({interpreting.pid}), **answer}), flush=True)
+    for name, changes in asked["timed"]:
+        answer = timed(interpreting, getattr(shifting, name), **changes)
+        print(json.dumps({"name": f"timed {name}", "left": left({interpreting.pid}), **answer}), flush=True)
     for answer in in_one_bench(interpreting, asked["jobs"]):
         print(json.dumps({**answer, "left": left({interpreting.pid})}), flush=True)
 
@@ -80,10 +82,18 @@ def dispatch() -> tuple[Any, str]:
     return dataclasses.replace(bundle, hidden=files), source
 
 
-def timed(interpreting: Any, source: str, trusted: bool, graph: bool) -> dict[str, Any]:
+def timed(
+    interpreting: Any,
+    source: str,
+    graph: bool = False,
+    segment_s: float = 0.3,
+    step_ms: float = 20.0,
+    audit: float = 3.0,
+) -> dict[str, Any]:
     """What timing a source came to, with tolerances for a machine that has other work to do."""
     from d2k_agent.contract import Limits
     from d2k_agent.contract.wire import to_data
+    from d2k_agent.evaluator.faults import CandidateFault
     from d2k_agent.evaluator.process import CandidateProcess
     from d2k_agent.evaluator.ranks.choosing import device_for, load_task, processes
     from d2k_agent.evaluator.timing.results import failure_of, results_of
@@ -92,18 +102,21 @@ def timed(interpreting: Any, source: str, trusted: bool, graph: bool) -> dict[st
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
     loaded = load_task(shifting.task(), None)
-    policy = short_policy(graph, segment_s=0.3, step_ms=20.0)
+    policy = dataclasses.replace(short_policy(graph, segment_s, step_ms), audit=audit)
     loaded.timing = lambda label: policy  # type: ignore[method-assign]
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     device = device_for(loaded, TimedCpu())
-    setting = Setting(loaded, device, loaded.registered, "5e" * 32, limits, lambda _: None, trusted)
+    setting = Setting(loaded, device, loaded.registered, "5e" * 32, limits, lambda _: None)
 
     def start(gpu: int) -> CandidateProcess:
         alive = [interpreting.pid]
         return CandidateProcess(interpreting, source, limits, lambda: alive, unsafe=False, gpu=gpu)
 
-    with Running(lambda: processes(start, device, trusted)) as running:
-        outcome = Comparison(setting, running, None, None).run()
+    with Running(lambda: processes(start, device, gathers=False)) as running:
+        try:
+            outcome = Comparison(setting, running, None, None).run()
+        except CandidateFault as fault:
+            return {"message": fault.message, "violations": [item.check for item in fault.violations]}
     return {"results": to_data([failure_of(outcome)] if outcome.failed else results_of(outcome))}
 
 
@@ -117,12 +130,15 @@ def in_one_bench(interpreting: Any, jobs: list[tuple[str, dict[str, Any]]]) -> l
     from d2k_agent.evaluator.judge import judge
     from d2k_agent.evaluator.ranks.choosing import load_task
     from d2k_agent.evaluator.timing import policy as rules
+    from d2k_agent.evaluator.timing import session
     from tests.evaluator.ranks import shifting
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
     in_graphs = dataclasses.replace(short_policy(True, segment_s=0.2, step_ms=20.0), id="graph_rotating")
     tasks.LoadedTask.timing = lambda self, label: in_graphs  # type: ignore[method-assign]
-    rules.EVENTS_BATCH = dataclasses.replace(short_policy(False, segment_s=0.2, step_ms=20.0), id="events_batch")
+    # Only what gathers is timed by this one: its clocks never agree.
+    rules.EVENTS_BATCH = dataclasses.replace(short_policy(segment_s=0.2), id="events_batch", wall=0.0)
+    session.MOST_DRIFT = 9.0  # type: ignore[attr-defined]
     bench = Bench(interpreting, interpreting, interpreting, "digest", (steps := list[str]()).append)
     bench._devices["cpu"] = TimedCpu()
     bundle, limits = shifting.task(), Limits(call_s=30.0, gpu_call_s=30.0)
@@ -139,9 +155,9 @@ def in_one_bench(interpreting: Any, jobs: list[tuple[str, dict[str, Any]]]) -> l
         steps.clear()
         try:
             verdict = judge(bench, job)
-            registered = [to_data(result) for result in verdict.workloads if result.registered]
+            judged = [result for result in verdict.workloads if result.registered or not result.status.acceptable]
             answer = {"status": verdict.status, "message": verdict.message, "notes": verdict.notes}
-            answer |= {"results": registered, "drift": verdict.drift}
+            answer |= {"results": to_data(judged), "drift": verdict.drift}
         except TaskFault as fault:
             answer = {"task_fault": str(fault)}
         answers.append({"name": f"job {name}", "steps": list(steps), **answer})

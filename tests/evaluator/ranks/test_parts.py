@@ -12,19 +12,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from d2k_agent.contract import Measurement, TaskBundle  # noqa: E402 - torch may be missing
+from d2k_agent.contract import Limits, Measurement, TaskBundle  # noqa: E402 - torch may be missing
 from d2k_agent.evaluator.devices import CpuDevice  # noqa: E402
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault  # noqa: E402
 from d2k_agent.evaluator.layout import AnswerHeader, TensorHeader, pack_answer, unpack_answer  # noqa: E402
+from d2k_agent.evaluator.ranks.checking import watched  # noqa: E402
 from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible  # noqa: E402
+from d2k_agent.evaluator.ranks.device import RankedDevice  # noqa: E402
 from d2k_agent.evaluator.ranks.gathering import together  # noqa: E402
 from d2k_agent.evaluator.ranks.merging import merged  # noqa: E402
-from d2k_agent.evaluator.ranks.timer import too_little  # noqa: E402
+from d2k_agent.evaluator.ranks.timer import too_little, uncounted  # noqa: E402
 from d2k_agent.evaluator.task import derive  # noqa: E402
 from d2k_agent.evaluator.timing.page import BEGUN, BYTES, LAST, STOP, Page  # noqa: E402
 from d2k_agent.evaluator.timing.session import together as of_two_rounds  # noqa: E402
 from d2k_agent.evaluator.timing.timed import CLAIM  # noqa: E402
 from tests.evaluator.ranks import shifting  # noqa: E402
+from tests.evaluator.timed_cpu import TimedCpu  # noqa: E402
 
 SEED = "5e" * 32
 
@@ -108,6 +111,8 @@ def test_captures_that_differ_by_rank_have_one_digest() -> None:
     assert (one["single"], one["captured"], one["repeated"]) == (4, 40, True)
     assert one["names"] == {"x": 20}
     assert merge(first, {**first, "digest": "c"})["digest"] != one["digest"]
+    named = {**first, "names": {"x": 10, "z": 10}}
+    assert merge(named, {**named, "names": {"z": 10, "x": 10}}) == merge(named, named), "in whatever order"
     silent = merge(first, {**first, "single": 0, "captured": 0, "repeated": False})
     assert (silent["single"], silent["repeated"]) == (0, False), "a rank that launches nothing is irregular"
 
@@ -180,6 +185,9 @@ def test_the_workspace_is_lent_once_for_all_sets_and_given_back_with_the_last() 
     lent[0].refresh(sets[1])
     assert memory.overrun() == []
     assert all(torch.equal(now, new) for now, new in zip(lent[0].arguments[1:], sets[1][1:], strict=True))
+    memory._blocks[1].contents[-1] = 0
+    lent[0].rewrite()
+    assert memory.overrun() == [1], "nothing is poisoned where nothing is new"
     lent[0].close()
     assert device.memory is memory  # type: ignore[attr-defined]
     lent[1].close()
@@ -198,6 +206,23 @@ def test_two_measurements_keep_the_bytes_over_links() -> None:
     assert of_two_rounds(one, dataclasses.replace(one, link_bytes=(300.0, 200.0))).link_bytes == (200.0, 200.0)
     assert of_two_rounds(one, dataclasses.replace(one, link_bytes=None)).link_bytes == (100.0, 200.0)
     assert of_two_rounds(*[dataclasses.replace(one, link_bytes=None)] * 2).link_bytes is None
+
+
+def test_it_is_said_where_nobody_counts_what_has_to_cross() -> None:
+    (told,) = uncounted("large", 100.0, apart=True)
+    assert told.startswith("large: nobody counts")
+    assert uncounted("large", None, apart=True) == uncounted("large", 100.0, apart=False) == []
+
+
+def test_ranks_that_wait_for_ever_are_ended_soon() -> None:
+    task = load_task(shifting.task(), None)
+    timing, idle = (device_for(task, device) for device in (TimedCpu(), CpuDevice()))
+    assert isinstance(timing, RankedDevice) and isinstance(idle, RankedDevice)
+    asked = Limits(call_s=300.0, compile_s=240.0, gpu_call_s=60.0)
+    assert watched(asked, idle, warm=True) == asked, "an interpreter takes its time"
+    first, later = (watched(asked, timing, warm) for warm in (False, True))
+    assert (first.call_s, first.late_call_s, first.gpu_call_s, first.compile_s) == (20.0, 20.0, 20.0, 240.0)
+    assert later.compile_s == 90.0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,17 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("RANK_0_SENDS_NOTHING", {"call_s": 1.0, "static_rules": False}),
     ("RANK_1_ENDS", {"static_rules": False}),
     ("OVERRUN", {"static_rules": False}),
+    ("OVERRUN_LATER", {"static_rules": False}),
+    ("SLOW_TO_LOAD", {"static_rules": False, "ranks": 3}),
+    ("DOES_NOT_LOAD", {"static_rules": False}),
 ]
-TIMED = [("HONEST", False), ("HONEST", True), ("BY_GATHERING", False)]
-"""With whether in graphs."""
-JOBS: list[tuple[str, dict[str, Any]]] = [("BY_GATHERING", {"trusted": True}), ("HONEST", {})]
+TIMED: list[tuple[str, dict[str, Any]]] = [
+    ("HONEST", {}),
+    ("HONEST", {"graph": True}),
+    ("REMEMBERS_UNTIL_POISONED", {"step_ms": 150.0, "audit": 1.5}),
+]
+"""With what differs in their policy."""
+JOBS: list[tuple[str, dict[str, Any]]] = [("BY_GATHERING", {"trusted": True}), ("HONEST", {}), ("BY_TURNS", {})]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +55,7 @@ def answers() -> dict[str, dict[str, Any]]:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    timed = [f"timed {name} {graph}" for name, graph in TIMED]
+    timed = [_timed(name, changes) for name, changes in TIMED]
     names = [_named(name, changes) for name, changes in JUDGED] + ["expert"] + timed
     names += [f"job {name}" for name, _ in JOBS]
     return dict(zip(names, found, strict=True))
@@ -55,6 +63,10 @@ def answers() -> dict[str, dict[str, Any]]:
 
 def _named(name: str, changes: dict[str, Any]) -> str:
     return " ".join([name, *(str(changes[key]) for key in ("ranks", "kind") if key in changes)])
+
+
+def _timed(name: str, changes: dict[str, Any]) -> str:
+    return f"timed {name}{' in graphs' * ('graph' in changes)}"
 
 
 def failed(answer: dict[str, Any]) -> list[str]:
@@ -120,11 +132,27 @@ def test_a_workspace_is_as_large_as_it_is(answers: dict[str, dict[str, Any]]) ->
     assert "behind the workspace of rank 0" in answer["message"]
 
 
+def test_calls_without_a_pause_stay_within_their_workspaces_too(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["OVERRUN_LATER"]
+    assert failed(answer) == ["* workspace"], answer["message"]
+    assert answer["message"].startswith("smoke_n64: calls without a pause between them: bytes behind the workspace")
+
+
+def test_ranks_load_side_by_side(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["SLOW_TO_LOAD 3"]
+    assert "as it is meant to" in answer["message"]
+    assert answer["seconds"]["correctness"] < 3.0, "three ranks sleep for a second each"
+
+
+def test_a_rank_that_does_not_load_is_named(answers: dict[str, dict[str, Any]]) -> None:
+    assert re.match(r"rank [01]: importing solution.py raised ModuleNotFound", answers["DOES_NOT_LOAD"]["message"])
+
+
 def test_nobody_is_left_over(answers: dict[str, dict[str, Any]]) -> None:
     assert {name: answer["left"] for name, answer in answers.items() if answer["left"]} == {}
 
 
-@pytest.mark.parametrize("name", [f"timed {name} {graph}" for name, graph in TIMED])
+@pytest.mark.parametrize("name", ["timed HONEST", "timed HONEST in graphs"])
 def test_a_call_of_all_ranks_is_timed(answers: dict[str, dict[str, Any]], name: str) -> None:
     (result,) = answers[name]["results"]
     assert result["status"] == "passed", result["message"]
@@ -135,9 +163,38 @@ def test_a_call_of_all_ranks_is_timed(answers: dict[str, dict[str, Any]], name: 
     assert measured["link_bytes"] is None  # a processor has no links
 
 
+def test_poison_does_not_tell_what_is_new(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["timed REMEMBERS_UNTIL_POISONED"]
+    assert answer["violations"] == ["timing.audit"], answer
+    assert "where it cannot remember" in answer["message"]
+
+
 def test_a_baseline_is_timed_again_in_a_job_that_did_not_start_it(answers: dict[str, dict[str, Any]]) -> None:
     answer = answers["job HONEST"]
     assert answer.get("status") == "passed", answer
     assert "starting the baseline" not in answer["steps"]
     assert "timing the baseline" in answer["steps"], "A B B A"
     assert answer["drift"] is not None
+
+
+def test_speedups_are_over_what_was_timed_in_the_same_way(answers: dict[str, dict[str, Any]]) -> None:
+    gathering, honest = answers["job BY_GATHERING"], answers["job HONEST"]
+    (own,), (of_reference,) = honest["results"], gathering["results"]
+    assert own["measurement"]["policy"] == own["baseline"]["policy"] == "graph_rotating"
+    assert own["speedup"] == pytest.approx(own["baseline"]["mean_ms"] / own["measurement"]["mean_ms"])
+    assert of_reference["measurement"]["policy"] == "events_batch"
+    assert of_reference["speedup"] is None
+    assert "large was timed by events_batch, its baseline by graph_rotating: no speedup" in gathering["notes"]
+
+
+def test_clocks_do_not_accuse_a_reference(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["job BY_GATHERING"]
+    assert answer["status"] == "passed", answer
+    assert any(note.startswith("large: the claimed time is") for note in answer["notes"])
+    assert "auditing large" not in answer["steps"]
+
+
+def test_a_race_is_not_told_as_a_stream_of_its_own(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["job BY_TURNS"]
+    assert answer["status"] == "incorrect", answer
+    assert failed(answer) == ["y exact"]
