@@ -138,9 +138,13 @@ def kept_model(config: RunConfig, folder: Path) -> ChosenModel:
 
 
 def _nothing_to_ask(around: Surroundings, slug: str) -> str:
+    from d2k_agent.catalog import list_tasks, sample_trace
+
     keys = ", ".join(around.provider_keys()) or "none"
+    sampled = ", ".join(task.slug for task in list_tasks() if sample_trace(task.slug) is not None) or "no task"
     return (
-        f"no model was named and {slug} has no sample run to replay; give --model NAME or set model in d2k-agent.toml "
+        f"no model was named and {slug} has no sample run to replay, as {sampled} has; give --model NAME or "
+        "set model in d2k-agent.toml "
         f"(keys in the environment: {keys}; settings file: {around.settings_file() or 'none'})"
     )
 

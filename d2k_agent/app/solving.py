@@ -73,12 +73,21 @@ def solve(
     settings = around.settings(command_line)
     task = find_task(task_name)
     chosen = parse_levels(levels, any_levels=any_levels)
+    _refuse_options(settings.resolve(_task_reference(task), settings.model or "", chosen))
     model = choose_model(around, settings, task.slug)
     refuse_unused(command_line, model)
     config = settings.resolve(_task_reference(task), model.name, chosen)
-    offered_tools(config)
     early = early_end(config, task, KnownCeilings(around).every)
     return _start(around, settings, task, config, model, watcher, f"solving {task_name}", early)
+
+
+def _refuse_options(config: RunConfig) -> None:
+    """Raise UsageError for an option that is wrong whatever the model is, before one is asked for."""
+    from d2k_agent.study import parse_policy
+
+    offered_tools(config)
+    if config.stop_policy is not None:
+        parse_policy(config.stop_policy)
 
 
 def replay(

@@ -268,6 +268,26 @@ def test_a_run_with_a_wrong_policy_does_not_begin(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--stop-policy", "plato", "--protocol", "efficient"), "'plato' is no stopping policy"),
+        (("--tool", "profiler"), "--tool profiler: there is no such tool to add"),
+        ((), "ep_dispatch_fp8 has no sample run to replay, as muon has"),
+    ],
+)
+def test_a_wrong_option_is_told_before_a_missing_model(
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status = main(["solve", "ep_dispatch_fp8", *options])
+    assert_refused(Answer(status, *capsys.readouterr()), 2, words)
+
+
 def test_a_run_records_its_policy_and_says_what_it_cannot_do(tmp_path: Path) -> None:
     model = script(tmp_path, call("bash", command="true"))
     policy = "gain:percent-per-usd=1"
