@@ -64,15 +64,16 @@ class KnownCeilings:
 
     def names(self) -> list[str]:
         """GPUs that were measured here and have no data sheet. Raises UsageError as `measured` does."""
-        found = [self._read(path) for path in sorted(self._folder.glob("*.json"))]
+        found = [self._read(path) for path in sorted(self.folder.glob("*.json"))]
         return [item.device_name for item in found if data_sheet(item.device_name) is None]
 
     def path(self, name: str) -> Path:
         """Where measurements on a GPU of that name are kept."""
-        return self._folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
+        return self.folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.json"
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """Where measurements of this machine are kept."""
         return self.around.cache_home / "d2k-agent" / "ceilings"
 
     def keep(self, ceilings: Ceilings) -> Path:

@@ -22,7 +22,9 @@ def add(commands: Commands) -> None:
         help="measure the GPU that is here, in less than a minute, and keep the values for floors and headroom",
     )
     add_gpu(parser)
-    add_json(parser, "print one object: gpus (each device_name, measured, measured_here, data_sheet, ...) and kept_in")
+    add_json(
+        parser, "print one object: gpus (each device_name, measured, measured_here, data_sheet, ...), kept_in, ..."
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,6 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.console import print_json, print_text
     from d2k_agent.cli.options import settings_of
+    from d2k_agent.config import TARGETS
+    from d2k_agent.contract.gpu import device_name
     from d2k_agent.errors import UsageError
     from d2k_agent.reports.ceilings_text import ceilings_data, ceilings_text
 
@@ -43,10 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
         found = measure(around, settings_of(arguments))
         name, kept_in = found.device_name, known.keep(found)
     gpus = known_gpus(known, name)
+    unknown = [target for target in TARGETS if name is None and known.best(device_name(target)) is None]
     if arguments.json:
-        print_json({"gpus": ceilings_data(gpus), "kept_in": None if kept_in is None else str(kept_in)})
+        kept = None if kept_in is None else str(kept_in)
+        print_json({"gpus": ceilings_data(gpus), "kept_in": kept, "unknown_targets": unknown})
         return 0
-    print_text(ceilings_text(gpus))
-    if kept_in is not None:
-        print_text(f"\nKept in {kept_in}")
+    print_text(ceilings_text(gpus, unknown))
+    print_text(f"\nWhat is measured here is kept in {known.folder}" if kept_in is None else f"\nKept in {kept_in}")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,14 +46,17 @@ def ceilings_data(gpus: list[KnownGpu]) -> list[dict[str, Any]]:
     ]
 
 
-def ceilings_text(gpus: list[KnownGpu]) -> str:
-    """A table a GPU, then its sources."""
-    return "\n\n".join("\n".join(_lines(gpu)) for gpu in gpus)
+def ceilings_text(gpus: list[KnownGpu], unknown: Sequence[str] = ()) -> str:
+    """A table a GPU, then its sources; last the targets that are `unknown`."""
+    parts = ["\n".join(_lines(gpu)) for gpu in gpus]
+    if unknown:
+        parts.append(f"Nothing is known of {', '.join(unknown)}: floors and models there are unknown until measured.")
+    return "\n\n".join(parts)
 
 
 def _lines(gpu: KnownGpu) -> Iterator[str]:
     yield gpu.name
-    rows = [_row(gpu, name) for name in CEILING_FIELDS]
+    rows = [*(_row(gpu, name) for name in CEILING_FIELDS), _cache_row(gpu)]
     yield table(HEADER, rows, HEADER[1:])
     for name, factor in _above(gpu).items():
         yield (
@@ -81,6 +84,12 @@ def _row(gpu: KnownGpu, name: str) -> tuple[str, ...]:
         _value(printed),
         ratio,
     )
+
+
+def _cache_row(gpu: KnownGpu) -> tuple[str, ...]:
+    measured, printed = (None if item is None else item.l2_bytes for item in (gpu.measured, gpu.data_sheet))
+    told = [UNKNOWN if size is None else number(size / 2**20, DIGITS) for size in (measured, printed)]
+    return ("L2 cache, MiB by the driver", told[0], "-", told[1], "-")
 
 
 def _of(ceilings: Ceilings | None, name: str) -> Ceiling | None:

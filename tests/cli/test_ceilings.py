@@ -17,9 +17,12 @@ def test_it_prints_every_gpu_that_is_known(capsys: Printed) -> None:
     text = capsys.readouterr().out
     assert all(f"NVIDIA {name}\n" in text for name in ("H100 80GB HBM3", "H200", "B200"))
     assert "dense products without sparsity" in text
+    assert "L2 cache, MiB by the driver 60 - 50 -".split() in [line.split() for line in text.splitlines()]
+    assert "Nothing is known of b300: floors and models there are unknown until measured." in text
+    assert "What is measured here is kept in " in text
     assert main(["ceilings", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["kept_in"] is None and len(found["gpus"]) >= 3
+    assert found["kept_in"] is None and len(found["gpus"]) >= 3 and found["unknown_targets"] == ["b300"]
 
 
 @pytest.mark.skipif(bool(gpu_devices()), reason="there is a GPU to measure")
