@@ -11,6 +11,7 @@ from d2k_agent.app.evaluation import Evaluation, open_evaluation
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
 from d2k_agent.contract import JobKind, Verdict
+from d2k_agent.contract.wording import counted
 from d2k_agent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def proofs_of(around: Surroundings, task: Task, progress: Progress) -> Iterator[
         except UsageError as problem:
             yield Finding("proof", False, str(problem))
             return
-        yield Finding("proof", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
+        yield _finding("proof", verdict, f"its reference repeats itself, and zeros fail{_where(task)}")
         if verdict.status.acceptable and task.guidance is not None:
             yield from _of_sources(evaluation, task, progress)
 
@@ -63,11 +64,14 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
         if name == "expert":
             progress("compiling the expert")
             verdict = evaluation.judge(JobKind.COMPILE, source)
-            yield Finding("compiles", verdict.status.acceptable, "" if verdict.status.acceptable else verdict.message)
+            yield _finding(
+                "compiles", verdict, f"the expert, at the registered shapes, for {verdict.environment.target}"
+            )
         progress(f"judging the {name} at small shapes; at registered ones benchmarks/gpu/tasks.py does, on a GPU")
         verdict = evaluation.judge(JobKind.EVALUATE, source, labels)
         told = shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
-        yield Finding(name, not told, told)
+        seen = f"{counted(len(labels), 'small workload')}{_where(task)}; registered shapes are for a GPU"
+        yield Finding(name, not told, told, "" if told else seen)
     missed = []
     kernels = wrong_kernels(task)
     for number, kernel in enumerate(kernels, 1):
@@ -80,7 +84,19 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
             where = ", ".join(found) or f"{verdict.status} ({verdict.message})"
             missed.append(f"{kernel.name} must fail at {kernel.fails}, and fails at {where}")
     if kernels:
-        yield Finding("wrong kernels", not missed, "; ".join(missed))
+        seen = "" if missed else f"{len(kernels)} of {len(kernels)} fail where they must"
+        yield Finding("wrong kernels", not missed, "; ".join(missed), seen)
+
+
+def _finding(name: str, verdict: Verdict, seen: str) -> Finding:
+    from d2k_agent.catalog import Finding
+
+    passed = verdict.status.acceptable
+    return Finding(name, passed, "" if passed else verdict.message, seen if passed else "")
+
+
+def _where(task: Task) -> str:
+    return f", {task.ranks[0]} processes on a CPU" if task.ranks else ", on a CPU"
 
 
 def fails_there(fails: str, found: Sequence[str]) -> bool:

@@ -34,11 +34,15 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of a task: its name, whether it passed, and what is to be corrected (empty where it passed)."""
+    """One check of a task: its name, whether it passed, and what is to be corrected (empty where it passed).
+
+    `seen` is what was looked at where it passed; empty where the name says it.
+    """
 
     check: str
     passed: bool
     message: str
+    seen: str = ""
 
 
 def check_task(task: Task) -> list[Finding]:
@@ -213,6 +217,6 @@ CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "hidden": _hidden_checks,
     "guidance": _guidance,
     "secrecy": _secrecy,
-    "wrong": _wrong,
+    "wrong.toml": _wrong,
     "speed of light": _speed_of_light,
 }

@@ -153,10 +153,11 @@ def run_check(arguments: argparse.Namespace) -> int:
         with open_progress(quiet=False, json=True) as progress:
             findings += proofs_of(here(), task, progress.step)
     if arguments.json:
-        print_json([{"check": item.check, "passed": item.passed, "message": item.message} for item in findings])
+        print_json([vars(item) for item in findings])
     else:
         for item in findings:
-            print_text(f"ok      {item.check}" if item.passed else f"FAILED  {item.check}: {item.message}")
+            more = item.seen if item.passed else item.message
+            print_text(f"{'ok' if item.passed else 'FAILED':<6}  {item.check}{f': {more}' if more else ''}")
     return 0 if all(item.passed for item in findings) else 1
 
 

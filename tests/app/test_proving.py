@@ -98,6 +98,6 @@ def test_an_expert_beyond_the_tasks_memory_is_found_at_the_registered_shapes(fol
 )
 def test_a_file_of_wrong_kernels_that_is_wrong_itself_is_refused(folder: Path, text: str, said: str) -> None:
     (folder / "guidance" / "wrong.toml").write_text(text)
-    (finding,) = [finding for finding in check_task(find_task(folder)) if finding.check == "wrong"]
+    (finding,) = [finding for finding in check_task(find_task(folder)) if finding.check == "wrong.toml"]
     assert not finding.passed
     assert said in finding.message

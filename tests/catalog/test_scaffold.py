@@ -33,7 +33,10 @@ def test_its_code_holds_before_its_texts_are_written(tmp_path: Path, capsys: Pri
     assert main(["tasks", "new", "mine", "--out", str(tmp_path / "mine"), "--json"]) == 0
     assert "reference.py" in json.loads(capsys.readouterr().out)["files"]
     assert main(["tasks", "check", str(tmp_path / "mine"), "--json"]) == 1
-    findings = {item["check"]: item["passed"] for item in json.loads(capsys.readouterr().out)}
+    told = json.loads(capsys.readouterr().out)
+    findings, seen = ({item["check"]: item[name] for item in told} for name in ("passed", "seen"))
+    assert seen["wrong kernels"] == "1 of 1 fail where they must"
+    assert seen["expert"].endswith("on a CPU; registered shapes are for a GPU") and "small workloads" in seen["expert"]
     assert findings.pop("written") is False
     assert {"proof", "compiles", "expert", "baseline", "wrong kernels"} <= set(findings)
     assert all(findings.values()), findings
