@@ -96,6 +96,8 @@ def _wish(arguments: argparse.Namespace) -> ProfileWish:
     for name in sections:
         if name not in SECTIONS:
             raise UsageError(f"--sections: there is no section {name!r}; choose from {', '.join(SECTIONS)}")
+    if arguments.against == "":
+        raise UsageError("--against names nothing; give a file, a run or a candidate's sha256, or leave it out")
     if arguments.call_ms is not None and not 0 < arguments.call_ms < float("inf"):
         raise UsageError(f"--call-ms must be greater than 0, not {arguments.call_ms:g}; give milliseconds a call")
     if arguments.tokens is not None and arguments.tokens < LEAST_PROFILE_TOKENS:

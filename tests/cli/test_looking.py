@@ -18,6 +18,7 @@ from tests.cli.shell import d2k
         (("profile", "--tokens", "5"), ("--tokens must be at least 100",)),
         (("profile", "--tokens", "500", "--json"), ("--tokens", "leave one of them out")),
         (("profile", "--against", "solution.py"), ("solution.py is no profile", "profile --json")),
+        (("profile", "--against", ""), ("--against names nothing",)),
         (("profile", "--against", "nowhere"), ("there is no run 'nowhere'",)),
         (("sanitize", "--check", "synccheck"), ("invalid choice: 'synccheck'",)),
         (("sanitize", "--workload", "production_b32_m2048_n5464"), ("choose from smoke_b1_m32_n80",)),
