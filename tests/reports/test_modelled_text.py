@@ -73,6 +73,7 @@ def test_a_launch_that_is_not_modelled_has_no_counts_and_zeros_of_older_records_
     data = to_data(QUEUE)
     counted = ("product_flops", "loaded_bytes", "stored_bytes", "moved_bytes", "compulsory_bytes")
     assert [data[name] for name in (*counted, "arithmetic", "integers", "atomics")] == [None] * 8
+    assert to_data(ModelledLatency("h200", (ModelledWorkload("w", None, why_not="no"),)))["seconds"] is None
     assert from_data(ModelledLaunch, {**data, "product_flops": {}, "moved_bytes": 0.0}).moved_bytes == 0.0
     with pytest.raises(ValueError, match="modelled without a count of its work"):
         ModelledLaunch("k", (1,), 1, 1, 1.0)
