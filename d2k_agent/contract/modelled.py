@@ -81,7 +81,8 @@ class ModelledWorkload:
 class ModelledLatency:
     """What the model says of one candidate on one target. `basis` names ceilings and assumptions, a sentence each.
 
-    `seconds` is what counting took, None where it did not come to its end. There is nothing here that a score may rest on.
+    `seconds` is what counting took, None where it did not come to its end. There is nothing here that a score may rest
+    on.
     """
 
     target: str
