@@ -26,12 +26,11 @@ from d2k_agent.contract import (
 from d2k_agent.evaluator.bench import Bench
 from d2k_agent.evaluator.checks.calls import lacks_memory, memory_check
 from d2k_agent.evaluator.checks.compiling import compile_report
-from d2k_agent.evaluator.checks.ordering import ordering_violations
-from d2k_agent.evaluator.checks.precision import precision_violations
+from d2k_agent.evaluator.checks.prescribed import prescribed_violations
 from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
 from d2k_agent.evaluator.environment import compiled_for_present, describe_environment, present_target
-from d2k_agent.evaluator.evidence import borrowed_names, launched_when_compiled
+from d2k_agent.evaluator.evidence import launched_when_compiled
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.findings import Findings
 from d2k_agent.evaluator.looking import look, nothing_to_see
@@ -208,14 +207,7 @@ class _Case:
     def _precision(self) -> Verdict | None:
         if self._found.report is None or self._found.report.error is not None:
             return None
-        rule = self._task.hidden.get("precision", {})
-        return self._violated(
-            (
-                *borrowed_names(self._found.report),
-                *precision_violations(self._found.report, rule),
-                *ordering_violations(self._found.report, self._task.ranks),
-            )
-        )
+        return self._violated(prescribed_violations(self._found.report, self._task))
 
     def _compiled(self, workloads: list[dict[str, Any]]) -> CompileReport:
         with self._bench.candidate(self._bench.compiling, self._job) as process:

@@ -13,7 +13,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from d2k_agent.contract import Limits, VerdictStatus
 from d2k_agent.contract.frames import HEADER, FrameError, FrameTimeout, read_frame
@@ -26,7 +26,7 @@ from d2k_agent.isolation import end_descendants, libraries_of
 MAX_ANSWER_BYTES = 1 << 20
 _MAX_FOREIGN_CHARS = 64
 _CRASH_LINE = re.compile(r'solution\.py", line (\d{1,5})\b')
-_MOST_CRASH_CHARS, _MOST_LINES = 1 << 16, 100_000
+_MOST_CRASH_BYTES, _MOST_LINES = 1 << 16, 100_000
 
 
 class IsolationRefused(Exception):
@@ -54,12 +54,15 @@ class CandidateProcess:
         self.isolation: str | None = None
         self.ended = False
         self._mapped: frozenset[str] | None = None
+        self._crash: BinaryIO | None = None
 
     def __enter__(self) -> Self:
         self.scratch = os.path.realpath(tempfile.mkdtemp(prefix="d2k-candidate-"))
         self.path = os.path.join(self.scratch, "solution.py")
         with open(self.path, "w", encoding="utf-8", errors="surrogatepass", newline="") as file:
             file.write(self._source)
+        # Opened before there is anybody who could put a pipe or a link in its place.
+        self._crash = open(os.path.join(self.scratch, CRASH_FILE), "w+b")
         order = {
             "supervisor": os.getpid(),
             "scratch": self.scratch,
@@ -78,6 +81,8 @@ class CandidateProcess:
             os.waitpid(self.pid, os.WNOHANG)  # one that ended by itself is nobody else's to reap
         except ChildProcessError:
             pass  # reaped with the others
+        if self._crash is not None:
+            self._crash.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     @property
@@ -119,15 +124,6 @@ class CandidateProcess:
         except (BrokenPipeError, ConnectionResetError):
             return
 
-    def _line_of_crash(self) -> int | None:
-        """Where Python was when a signal came, by what the process itself wrote: a help for its author, no evidence."""
-        try:
-            with open(os.path.join(self.scratch, CRASH_FILE), encoding="ascii", errors="replace") as file:
-                found = _CRASH_LINE.search(file.read(_MOST_CRASH_CHARS))
-        except OSError:
-            return None
-        return int(found[1]) if found else None
-
     def has_answered(self) -> bool:
         """True once there is something to read: an answer, or the end of the process."""
         return bool(select.select([self.channel], [], [], 0)[0])
@@ -148,7 +144,8 @@ class CandidateProcess:
         except FrameError as problem:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol: {problem}") from None
         if frame is None:
-            raise gone(self.pid, self._line_of_crash())
+            assert self._crash is not None
+            raise gone(self.pid, crash_line(self._crash, self._source))
         kind, payload = frame
         if kind == b"X":
             raise IsolationRefused(payload.decode("utf-8", "replace"))
@@ -157,6 +154,13 @@ class CandidateProcess:
         if kind != expected:
             raise CandidateFault(VerdictStatus.ENDED_EARLY, f"{doing} answered out of protocol")
         return payload
+
+
+def crash_line(file: BinaryIO, source: str) -> int | None:
+    """Where in `source` Python was when a signal came, by what the process itself wrote: no evidence, but of help."""
+    found = _CRASH_LINE.search(os.pread(file.fileno(), _MOST_CRASH_BYTES, 0).decode("ascii", "replace"))
+    line = int(found[1]) if found else 0
+    return line if 0 < line <= source.count("\n") + 1 else None
 
 
 class Raised(CandidateFault):

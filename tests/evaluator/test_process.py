@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from d2k_agent.contract import VerdictStatus
 from d2k_agent.evaluator.candidate import describe
-from d2k_agent.evaluator.process import Raised, decode, raised
+from d2k_agent.evaluator.process import Raised, crash_line, decode, raised
 
 
 def sent(kinds: list[str], text: str) -> bytes:
@@ -55,3 +57,18 @@ def test_a_number_that_is_none_is_refused(number: str) -> None:
 
 def test_a_finite_number_is_read() -> None:
     assert decode(b'{"a": 1e300, "b": [0.5, 3]}') == {"a": 1e300, "b": [0.5, 3]}
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [("", None), ('File "/x/solution.py", line 7 in run', 7), ('File "/x/solution.py", line 4000 in run', None)],
+)
+def test_a_crash_is_read_from_what_was_opened_before_there_was_a_candidate(
+    tmp_path: Path, told: str, line: int | None
+) -> None:
+    path = tmp_path / "crash"
+    with path.open("w+b") as file:
+        path.write_text("Fatal Python error: Segmentation fault\n" + told)
+        path.unlink()
+        os.mkfifo(path)  # whoever opened it by its name now would wait for ever
+        assert crash_line(file, "pass\n" * 10) == line
