@@ -10,6 +10,7 @@ import importlib.util
 import resource
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,7 +67,7 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
                     run = run or _load(path)
                     done.append(_modelled(label, run, arguments, launches))
             except (Exception, SystemExit, TimeIsUp, NotModelled) as problem:  # noqa: BLE001 - news for the author
-                done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s)))
+                done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s, path)))
     return ModelledLatency(target, tuple(done), machine.basis, round(time.monotonic() - began, 3))
 
 
@@ -94,7 +95,11 @@ def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launche
     return ModelledWorkload(label, None if why_not else ms, found[:MOST_LAUNCHES], why_not)
 
 
-def _told(problem: BaseException, limit_s: float) -> str:
+def _told(problem: BaseException, limit_s: float, path: str) -> str:
+    lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == path]
+    line = f" (solution.py line {lines[-1]})" if lines else ""
+    if isinstance(problem, TimeIsUp) and line:
+        return f"it went on for more than {limit_s:.0f} s of the processor's{line}: look for a loop that does not end"
     if isinstance(problem, TimeIsUp):
         return f"there was no time left of {limit_s:.0f} s of the processor's"
     if isinstance(problem, NotModelled):
@@ -103,7 +108,7 @@ def _told(problem: BaseException, limit_s: float) -> str:
         return f"it needs more than {MEMORY_BYTES >> 30} GiB of real memory on the host"
     if isinstance(problem, NoRun):
         return str(problem)
-    return f"run() raised {type(problem).__name__}: {problem}"[:_REASON_CHARS]
+    return f"run() raised {type(problem).__name__}{line}: {problem}"[:_REASON_CHARS]
 
 
 def _load(path: str) -> Callable[..., Any]:

@@ -278,5 +278,6 @@ CASES: dict[str, tuple[str, str, float]] = {
     "torch": (HEAD + "def run(x):\n    return x * 2\n", NUMBERS, 60.0),
     "memory": (HEAD + MEMORY, NUMBERS, 60.0),
     "nothing": (HEAD + "def run(x):\n    return torch.empty_like(x)\n", NUMBERS, 60.0),
+    "raising": (HEAD + "def run(x):\n    raise ValueError('no such shape')\n", NUMBERS, 60.0),
     "broken": (HEAD + "def walk(x):\n    return x\n", NUMBERS, 60.0),
 }
