@@ -65,10 +65,10 @@ class LaunchHoldUps:
 class AccessHoldUps:
     """In the interpreter: at a load from a workspace, or a store to one.
 
-    Each launch that loads, or stores, is as likely as another one, in the own workspace and in others', however many
-    places it has there. A load is made later. A store is put off, as a GPU may do: the kernel goes on without it, and
-    waits for it where it must be seen, at its next release for all GPUs or at its end. So a flag that does not release
-    comes first.
+    Each launch that loads, or stores, is as likely as another one, however many places it has; they are in other ranks'
+    workspaces where it reaches any, else in the own one. A load is made later. A store is put off, as a GPU may do: the
+    kernel goes on without it, and waits for it where it must be seen, at its next release for all GPUs or at its end.
+    So a flag that does not release comes first.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,8 @@ class AccessHoldUps:
             self._put_off = None
 
     def _choose(self, share: float, kind: str) -> None:
-        ways = sorted(way for way in self._seen if way[0] == kind) or sorted(self._seen)
+        shared = [way for way in self._seen if not (way[2] and (*way[:2], False) in self._seen)]
+        ways = sorted(way for way in shared if way[0] == kind) or sorted(shared)
         at = share * len(ways)
         self._way = ways[int(at)] if ways else None
         self._place = int(at % 1 * self._seen[self._way]) if self._way else 0

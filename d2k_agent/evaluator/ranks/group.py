@@ -20,7 +20,7 @@ from d2k_agent.evaluator.ranks.merging import merged
 
 APART_S = 20.0
 """Once a rank has answered, the others have this long: they are waiting for what does not come, or are far too slow."""
-_HELD_UP_S = {"cpu": (0.05, 1.0), "cuda": (0.0005, 0.003)}
+_HELD_UP_S = {"cpu": (0.05, 3.0), "cuda": (0.0005, 0.003)}
 """For how long one rank is held up within a call, at least and at most: on a GPU about as long as a call takes;
 on a CPU as long as the latest one did, in which the others reach what they should have waited for."""
 
