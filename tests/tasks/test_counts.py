@@ -27,6 +27,15 @@ def counts(task: Task, workload: dict[str, Any]) -> Any:
     return sol.counts(workload)
 
 
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.slug)
+def test_the_label_of_a_small_workload_says_its_sizes(task: Task) -> None:
+    hidden = json.loads((task.folder / "hidden" / "workloads.json").read_text())
+    workloads = [*hidden["smoke"], *(variation["workload"] for variation in hidden["variations"])]
+    for workload in workloads:
+        sizes = {part[1:] for part in workload["label"].split("_") if part[1:].isdigit()}
+        assert sizes <= {str(size) for size in workload.values()}, workload["label"]
+
+
 def test_the_tasks_that_ship_have_counts() -> None:
     assert {task.slug for task in TASKS} >= COUNTED
 
@@ -77,6 +86,9 @@ def test_ep_dispatch_fp8_by_hand() -> None:
     assert found.reference.memory_bytes == 2 * 32 * 256 + 4 * 96 + 768 * 264 + beside
     # Of 96 choices two are dropped; half of those of both ranks come here.
     assert found.best.memory_bytes == 2 * 32 * 256 + 4 * 96 + 94 * 264 + beside
+    # One token of 14 has no expert of the other rank: 4/8 times 3/7 times 2/6. What is sent has a byte a scale.
+    assert found.reference.link_bytes == 2 * 32 * 256 + 4 * 96
+    assert found.best.link_bytes == pytest.approx(32 * 13 / 14 * 258)
     assert found.reference.flops == found.best.flops == 0
 
 

@@ -96,12 +96,14 @@ def copy_budget_bytes(workload: dict) -> int:
 
 
 def link_bytes(workload: dict) -> float:
-    """Bytes that a rank has to send: of each token one quantised row to each other rank that has an expert of it."""
+    """Bytes that a rank has to send: of each token one quantised row to each other rank that has an expert of it, with a
+    byte a scale, which is a power of two.
+    """
     experts, topk, ranks = workload["experts"], workload["topk"], workload["ranks"]
     missed = 1.0
     for chosen in range(topk):
         missed *= (experts - experts // ranks - chosen) / (experts - chosen)
-    row = workload["hidden"] + 4 * (workload["hidden"] // 128)
+    row = workload["hidden"] + workload["hidden"] // 128
     return workload["tokens"] * (ranks - 1) * (1.0 - missed) * row
 
 
