@@ -102,7 +102,7 @@ def timed(
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
     loaded = load_task(shifting.task(), None)
-    policy = dataclasses.replace(short_policy(graph, segment_s, step_ms), audit=audit)
+    policy = dataclasses.replace(short_policy(graph, segment_s, step_ms), graph_calls=3, audit=audit)
     loaded.timing = lambda label: policy  # type: ignore[method-assign]
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     device = device_for(loaded, TimedCpu())
@@ -134,7 +134,7 @@ def in_one_bench(interpreting: Any, jobs: list[tuple[str, dict[str, Any]]]) -> l
     from tests.evaluator.ranks import shifting
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
-    in_graphs = dataclasses.replace(short_policy(True, segment_s=0.2, step_ms=20.0), id="graph_rotating")
+    in_graphs = dataclasses.replace(short_policy(True, segment_s=0.2), id="graph_rotating", graph_calls=3)
     tasks.LoadedTask.timing = lambda self, label: in_graphs  # type: ignore[method-assign]
     # Only what gathers is timed by this one: its clocks never agree.
     rules.EVENTS_BATCH = dataclasses.replace(short_policy(segment_s=0.2), id="events_batch", wall=0.0)

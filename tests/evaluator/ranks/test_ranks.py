@@ -34,7 +34,7 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
 TIMED: list[tuple[str, dict[str, Any]]] = [
     ("HONEST", {}),
     ("HONEST", {"graph": True}),
-    ("REMEMBERS_UNTIL_POISONED", {"step_ms": 150.0, "audit": 1.5}),
+    ("REMEMBERS_UNTIL_POISONED", {"step_ms": 100.0, "audit": 1.5}),
 ]
 """With what differs in their policy."""
 JOBS: list[tuple[str, dict[str, Any]]] = [("BY_GATHERING", {"trusted": True}), ("HONEST", {}), ("BY_TURNS", {})]
