@@ -21,7 +21,9 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("HONEST", {"kind": "prove"}),
     ("SILENT", {"static_rules": False}),
     ("FLAG_FIRST", {"static_rules": False}),
+    ("RELAXED", {"static_rules": False}),
     ("NEVER_WAITS", {"static_rules": False}),
+    ("GIVES_ITS_PAD", {"static_rules": False}),
     ("READS_LATE", {"static_rules": False}),
     ("UNGUARDED", {"static_rules": False}),
     ("RANK_0_SENDS_NOTHING", {"call_s": 1.0, "static_rules": False}),
@@ -100,12 +102,18 @@ def test_a_task_for_several_ranks_is_proved_like_any_other(answers: dict[str, di
     assert {"deterministic", "draws", "zeros", "ones", "exact"} <= checks
 
 
-@pytest.mark.parametrize("name", ["SILENT", "FLAG_FIRST", "NEVER_WAITS"])
+@pytest.mark.parametrize("name", ["SILENT", "FLAG_FIRST", "RELAXED", "NEVER_WAITS"])
 def test_data_that_did_not_come_are_missed(answers: dict[str, dict[str, Any]], name: str) -> None:
     answer = answers[name]
     assert answer["status"] == "incorrect", answer["message"]
     assert failed(answer) == ["y finite"]
     assert ": rank " in answer["message"]
+
+
+def test_outputs_are_new_tensors_and_no_views_of_what_connects_the_ranks(answers: dict[str, dict[str, Any]]) -> None:
+    answer = answers["GIVES_ITS_PAD"]
+    assert answer["status"] == "incorrect", answer["message"]
+    assert failed(answer) == ["* aliasing"]
 
 
 def test_a_call_that_overtakes_the_one_before_is_found(answers: dict[str, dict[str, Any]]) -> None:
