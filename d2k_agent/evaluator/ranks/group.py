@@ -20,9 +20,10 @@ from d2k_agent.evaluator.ranks.merging import merged
 
 APART_S = 20.0
 """Once a rank has answered, the others have this long: they are waiting for what does not come, or are far too slow."""
-_HELD_UP_S = {"cpu": (0.05, 3.0), "cuda": (0.0005, 0.003)}
-"""For how long one rank is held up within a call, at least and at most: on a GPU about as long as a call takes;
-on a CPU as long as the latest one did, in which the others reach what they should have waited for."""
+_HELD_UP_S = {"cpu": (0.05, 3.0), "apart": (0.0005, 0.003), "shared": (0.005, 0.03)}
+"""For how long one rank is held up within a call, at least and at most, so that the others reach what they should have
+waited for: on GPUs of their own about as long as a call takes; on one that they share, in turns of milliseconds, for
+several turns; on a CPU as long as the latest call took."""
 
 Start = Callable[[int], CandidateProcess]
 """A process that is not entered yet, for a GPU by number."""
@@ -111,8 +112,9 @@ class RankGroup(CandidateProcess):
 
         A call reads too early what is stored late; what is read late only a call that follows overwrites.
         """
-        least, most = _HELD_UP_S[self._ranked.name]
-        drawn = self._call_s if self._ranked.name == "cpu" else least + (most - least) * _share()
+        where = "cpu" if self._ranked.name == "cpu" else "apart" if self._ranked.apart else "shared"
+        least, most = _HELD_UP_S[where]
+        drawn = self._call_s if where == "cpu" else least + (most - least) * _share()
         self._held_up_s = min(max(drawn, least), most)
         late = secrets.randbelow(len(self._members))
         kind = secrets.choice((mostly, mostly, "load", "store"))
