@@ -32,6 +32,7 @@ from d2k_agent.app.studying import replay_stops
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import samples_dir
 from d2k_agent.config import ModelOptions, RunConfig, Settings
+from d2k_agent.errors import UsageError
 from d2k_agent.models import ScriptedModel
 from d2k_agent.models.cache_simulator import SimulatedModel
 from d2k_agent.models.litellm_client import find_price
@@ -68,7 +69,8 @@ class Recorded:
 def record(trace: Trace, turns: int, folder: Path) -> RunFolder:
     """A run of `turns` turns in `folder`, which must not exist: those of `trace`, then the same again."""
     steps = repeated(steps_of(trace), turns)
-    config = RunConfig("muon", "scripted/muon-plateau", levels=trace.run.config.levels, turns=turns)
+    levels = trace.run.config.levels
+    config = RunConfig("muon", "scripted/muon-plateau", levels=levels, turns=turns, wording="brief")
     price = find_price(PRICED_AS, ModelOptions())
     origin = ORIGIN.format(turns=trace.turns, model=PRICED_AS)
     changed = {
@@ -119,7 +121,10 @@ def main() -> int:
     if options.turns <= trace.turns:
         parser.error(f"--turns must be above the sample's {trace.turns}, not {options.turns}")
     with tempfile.TemporaryDirectory() as place:
-        run = record(trace, options.turns, options.out or Path(place) / "muon-plateau")
+        try:
+            run = record(trace, options.turns, options.out or Path(place) / "muon-plateau")
+        except UsageError as problem:
+            parser.error(str(problem))
         found = replay_stops(here(), [str(run.path)], (), Settings(), lambda text: None)
     print(stop_text(found.replays, found.floors))
     return 0

@@ -41,6 +41,7 @@ def costs_of_runs(
                 run=run.path.name,
                 folder=str(run.path),
                 model=record.config.model,
+                origin=record.origin,
                 price=record.price,
                 recorded=recorded_cost(events, record.price),
                 new_price=new,

@@ -46,12 +46,11 @@ class RunFolder:
         Raises UsageError, and writes nothing, when there is a run already or another process is making one.
         """
         folder = cls(path)
+        folder.refuse_a_run()  # before there is a lock of ours beside it
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
         with folder.drive():
-            if folder.run_json.exists():
-                command = f"d2k-agent resume {shlex.quote(str(path))}"
-                raise UsageError(f"{path} holds a run already; resume it with `{command}`, or name another")
+            folder.refuse_a_run()
             with writing(path):
                 folder.workspace.mkdir(exist_ok=True)
                 folder.candidates.mkdir(exist_ok=True)
@@ -59,6 +58,12 @@ class RunFolder:
                 write_atomically(path / name, data)
             write_atomically(folder.run_json, record.model_dump_json(indent=2).encode() + b"\n")
         return folder
+
+    def refuse_a_run(self) -> None:
+        """Raise UsageError where a run lies here."""
+        if self.exists:
+            command = f"d2k-agent resume {shlex.quote(str(self.path))}"
+            raise UsageError(f"{self.path} holds a run already; resume it with `{command}`, or name another")
 
     @property
     def exists(self) -> bool:

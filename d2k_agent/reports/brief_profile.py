@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import KernelProfile, Profile
+from d2k_agent.contract.wording import counted
 from d2k_agent.models.tokens import count_tokens
 from d2k_agent.reports.brief_compile import within
 from d2k_agent.reports.profile_findings import call_line, diagnosis_text, hot_line_lines, section_lines
@@ -83,7 +84,7 @@ def _details(profile: Profile, kernels: Sequence[KernelProfile]) -> list[str]:
 
 
 def _left_out(lines: int) -> list[str]:
-    return [f"{lines} lines left out"] if lines else []
+    return [f"{counted(lines, 'line')} left out"] if lines else []
 
 
 def _has(kernels: Sequence[KernelProfile]) -> tuple[bool, bool, bool]:

@@ -21,12 +21,14 @@ TOTAL = "in all"
 class RunCost:
     """One run. `price` is what it recorded of prices, `recorded` what it cost at those; `cache` what was read cached.
 
+    `origin` says what the record was put together from, None for a run as it happened.
     `new` is the cost at `new_price`; both are None where the run is not priced anew.
     """
 
     run: str
     folder: str
     model: str
+    origin: str | None
     price: PriceRow | None
     recorded: Cost
     new_price: PriceRow | None
@@ -64,6 +66,7 @@ def cost_data(runs: Sequence[RunCost]) -> dict[str, Any]:
                 "run": run.run,
                 "run_dir": run.folder,
                 "model": run.model,
+                "origin": run.origin,
                 "replies": run.recorded.totals.replies,
                 "unreported_replies": run.recorded.totals.unreported_replies,
                 "lost_attempts": run.recorded.totals.lost_attempts,
@@ -135,7 +138,9 @@ def _sum_row(runs: Sequence[RunCost], anew: bool) -> tuple[str, ...]:
 
 
 def _notes(run: RunCost) -> Iterator[str]:
-    """What is unknown of a run, a sentence each."""
+    """What is unknown of a run, a sentence each; first whether it is one."""
+    if run.origin is not None:
+        yield f"{run.run}: {run.origin}."
     totals = run.recorded.totals
     replies = counted(totals.replies, "reply", "replies")
     if totals.unreported_replies:

@@ -15,7 +15,7 @@ from d2k_agent.reports.tables import UNKNOWN, number, seconds, table
 STEPS = {
     "static": "the source, against the task's rules",
     "compile": "every launch of run() at the registered shapes",
-    "precision": "products and conversions of the compiled kernels, against the task's rule",
+    "precision": "names, precision and memory order of the kernels, by the task's rules",
     "profile": "one call under the profiler",
     "baseline": "the baseline's latencies, where they are not known yet",
     "correctness": "smoke workloads and hidden variations, new inputs before each call",
@@ -143,7 +143,8 @@ def _why_not(verdict: Verdict, name: str) -> str:
     if name == "timing" and verdict.environment.device == "cpu":
         return "nothing is timed on a CPU"
     if name == "late" and verdict.status.acceptable:
-        return "none of this task is for a CPU, or smoke workloads alone were asked for"
+        here = "none of this task is for a CPU, or " if verdict.environment.device == "cpu" else ""
+        return f"{here}smoke workloads alone were asked for"
     step, known = deciding_step(verdict), list(STEPS)
     if step is None or step not in known or known.index(name) < known.index(step):
         return "not asked for"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import runpy
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from d2k_agent.catalog import samples_dir
 from d2k_agent.cli.entry import main
+from d2k_agent.errors import UsageError
 from d2k_agent.records import ModelReplied, Trace, curve, read_trace
 from d2k_agent.reports.run_header import run_rows
 
@@ -36,8 +38,8 @@ def test_study_stop_tells_what_is_saved_and_kept_and_what_that_rests_on(
     shown = capsys.readouterr().out
     rows = [line.split() for line in shown.splitlines()]
     assert rows[1][:5] == "plateau:turns=3,percent=1 muon-plateau 9 of 40".split()
-    assert "plateau:turns=20,percent=1 muon-plateau 32 of 40 35.3 % 26.9 % 0.0 % 100.0 %".split() in rows
-    assert "headroom:factor=1.5 muon-plateau 12 of 40 90.1 % 77.3 % 7.9 % 100.0 %".split() in rows
+    assert "plateau:turns=20,percent=1 muon-plateau 32 of 40 31.4 % 24.1 % 0.0 % 100.0 %".split() in rows
+    assert "headroom:factor=1.5 muon-plateau 12 of 40 85.8 % 72.2 % 7.9 % 100.0 %".split() in rows
     assert rows[1][-2:] == ["40.4", "%"], "it stops before the best two are there"
     assert "it is put together and not a run as it happened" in shown and "and not by a provider" in shown
 
@@ -50,8 +52,24 @@ def test_its_origin_stands_in_its_header_and_its_scores_are_those_of_the_recorde
     assert "origin" not in dict(run_rows(read_trace(samples_dir() / "muon")))
 
 
+def test_what_it_cost_is_not_told_as_if_somebody_had_paid_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["cost", str(SAMPLE)]) == 0
+    assert "it is put together and not a run as it happened" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_that_holds_a_run_is_refused_and_gets_no_lock(benchmark: dict[str, Any], sample: Trace) -> None:
+    before = sorted(SAMPLE.iterdir())
+    with pytest.raises(UsageError, match="holds a run already"):
+        benchmark["record"](read_trace(samples_dir() / "muon"), 16, SAMPLE)
+    assert sorted(SAMPLE.iterdir()) == before
+
+
 def test_it_is_made_again_by_its_script(benchmark: dict[str, Any], sample: Trace, tmp_path: Path) -> None:
     made = read_trace(benchmark["record"](read_trace(samples_dir() / "muon"), 16, tmp_path / "run").path)
     assert made.run.origin == sample.run.origin and made.turns == 16
+    assert dataclasses.replace(made.run.config, turns=sample.run.config.turns) == sample.run.config
     assert [point.score for point in curve(made).points] == [point.score for point in curve(sample).points[:17]]
     assert all(event.usage.known for event in made.events if isinstance(event, ModelReplied))

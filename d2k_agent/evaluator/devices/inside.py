@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 
 from d2k_agent.evaluator.devices import driver
-from d2k_agent.evaluator.devices.holding import AccessHoldUps, HoldUps, LaunchHoldUps
+from d2k_agent.evaluator.devices.hold_ups import AccessHoldUps, HoldUps, LaunchHoldUps
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 from d2k_agent.evaluator.metering import CallMeter
 

@@ -98,10 +98,9 @@ def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launche
 def _told(problem: BaseException, limit_s: float, path: str) -> str:
     lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == path]
     line = f" (solution.py line {lines[-1]})" if lines else ""
-    if isinstance(problem, TimeIsUp) and line:
-        return f"it went on for more than {limit_s:.0f} s of the processor's{line}: look for a loop that does not end"
     if isinstance(problem, TimeIsUp):
-        return f"there was no time left of {limit_s:.0f} s of the processor's"
+        advice = "; if one workload alone takes that long, look for a loop that does not end" if line else ""
+        return f"there was no time left of {limit_s:.3g} s of the processor's for all workloads{line}{advice}"
     if isinstance(problem, NotModelled):
         return str(problem)[:_REASON_CHARS]
     if isinstance(problem, MemoryError) or "allocate memory" in str(problem):

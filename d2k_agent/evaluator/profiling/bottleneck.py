@@ -93,13 +93,13 @@ def _idle(spread: Spread) -> list[Evidence]:
     why = ""
     if spread.too_few_blocks:
         why = f"{spread.blocks} blocks for {spread.multiprocessors} SMs: "
-    elif not _is_uneven(spread):
+    elif spread.uneven_percent is not None and not _is_uneven(spread):
         why = "all alike, a short kernel's begin and end: "
     return [Evidence(why + IDLE, spread.idle_percent, IDLE_PERCENT)]
 
 
 def _is_uneven(spread: Spread) -> bool:
-    return spread.uneven_percent is None or spread.uneven_percent >= IDLE_PERCENT
+    return spread.uneven_percent is not None and spread.uneven_percent >= IDLE_PERCENT
 
 
 def call_diagnosis(kernels: Sequence[KernelProfile], duration_us: float, call_us: float | None) -> Diagnosis | None:

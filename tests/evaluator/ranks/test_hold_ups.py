@@ -16,7 +16,7 @@ from triton import knobs  # noqa: E402 - triton may be missing
 from triton import language as tl  # noqa: E402
 from triton._C.libtriton import ir  # noqa: E402
 
-from d2k_agent.evaluator.devices.holding import AccessHoldUps, LaunchHoldUps  # noqa: E402
+from d2k_agent.evaluator.devices.hold_ups import AccessHoldUps, LaunchHoldUps  # noqa: E402
 
 RELEASE, RELAXED = ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.RELAXED
 SYSTEM, GPU = ir.MEM_SYNC_SCOPE.SYSTEM, ir.MEM_SYNC_SCOPE.GPU
