@@ -67,7 +67,7 @@ def floors_for(
 
     `ceilings_of` gives what is known of the GPU of a name, and `since` says from when that is.
     """
-    from d2k_agent.catalog import cache_bytes
+    from d2k_agent.catalog import cache_bytes, counts_as_run
     from d2k_agent.reports.headroom import floors_of
     from d2k_agent.study import BestFloors
 
@@ -78,7 +78,12 @@ def floors_for(
         if task is None or ceilings is None or submission.times is None:
             return None
         found = {
-            item.label: floors_of(counts[item.label], ceilings, item.measurement.sets, cache_bytes(environment)).best
+            item.label: floors_of(
+                counts_as_run(counts[item.label], environment.details),
+                ceilings,
+                item.measurement.sets,
+                cache_bytes(environment),
+            ).best
             for item in submission.times.workloads
             if item.measurement is not None and item.label in counts
         }

@@ -19,7 +19,15 @@ from d2k_agent.catalog.resources import (
     tools_dir,
 )
 from d2k_agent.catalog.scaffold import new_task
-from d2k_agent.catalog.speed_of_light import Counts, SpeedOfLight, cache_bytes, counts_of, rotated_floor, speed_of_light
+from d2k_agent.catalog.speed_of_light import (
+    Counts,
+    SpeedOfLight,
+    cache_bytes,
+    counts_as_run,
+    counts_of,
+    rotated_floor,
+    speed_of_light,
+)
 from d2k_agent.catalog.staging import stage, staged_files
 from d2k_agent.catalog.task import SHARED_FILES, Task, Workload
 from d2k_agent.catalog.wrong import WrongKernel, wrong_kernels
@@ -38,6 +46,7 @@ __all__ = [
     "WrongKernel",
     "cache_bytes",
     "check_task",
+    "counts_as_run",
     "counts_of",
     "data_root",
     "find_task",

@@ -46,17 +46,31 @@ class Returned:
     """The memory that calls returned and that somebody still holds, which is not the evaluator once it lets go."""
 
     def __init__(self) -> None:
-        self._held: list[StorageWeakRef] = []
+        self._held: dict[tuple[int, int], tuple[StorageWeakRef, int]] = {}
+        """A storage while it lives, by its identity and the first byte of a result; and the byte behind the result."""
 
     def again(self, outputs: Sequence[torch.Tensor], given: AttachedSet) -> bool:
-        """Whether any of these outputs of a call on `given` lies in memory that an earlier call returned."""
+        """Whether any of these outputs of a call on `given` lies within the bytes of what an earlier call returned."""
         own = given.own(outputs)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - as in own()
-            new = [StorageWeakRef(tensor.untyped_storage()) for tensor in own]
-        self._held = [known for known in self._held if not known.expired()]
-        known = {held.cdata for held in self._held}
-        self._held += [item for item in new if item.cdata not in known]
-        return any(item.cdata in known for item in new)
+            new = [(StorageWeakRef(tensor.untyped_storage()), *_extent(tensor)) for tensor in own]
+        self._held = {key: held for key, held in self._held.items() if not held[0].expired()}
+        found = any(
+            storage.cdata == known and first < end and begin < last
+            for storage, first, last in new
+            for (known, begin), (_, end) in self._held.items()
+        )
+        for storage, first, last in new:
+            _, known_last = self._held.get((storage.cdata, first), (storage, first))
+            self._held[storage.cdata, first] = storage, max(last, known_last)
+        return found
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """The first byte of a tensor within its storage, and the one behind its last."""
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    first = tensor.storage_offset()
+    return first * tensor.itemsize, (first + reach + 1) * tensor.itemsize if tensor.numel() else first * tensor.itemsize
 
 
 def outputs_of(result: Any) -> tuple[torch.Tensor, ...]:

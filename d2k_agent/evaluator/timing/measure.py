@@ -9,7 +9,6 @@ restored between segments, never within one: what a segment leaves must be what 
 from __future__ import annotations
 
 import secrets
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -31,7 +30,7 @@ from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.audit import Audit, Step
 from d2k_agent.evaluator.timing.graph import Kernels, irregular
 from d2k_agent.evaluator.timing.page import BYTES, GO, Page
-from d2k_agent.evaluator.timing.segment import Segment, Timed, wall_suspicion
+from d2k_agent.evaluator.timing.segment import Segment, Timed, mean_of, median_of, spread_of, wall_suspicion
 from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
@@ -152,16 +151,14 @@ class WorkloadTimer:
             segments.append(self._segment(self._policy.segment_s))
             # Trusted code is verified as well: without these pauses it would be timed on a hotter, slower GPU.
             self._verify(segments[-1].calls, inspect=number == inspected)
-        calls = sum(segment.calls for segment in segments)
-        mean_ms = sum(segment.claim_ms for segment in segments) / calls
         suspicions |= wall_suspicion(segments, self._policy.wall)
-        each = [segment.mean_ms for segment in segments]
         audit = Audit(self._label, self._policy)
         if audited and not suspicions:  # how long an audited step takes is reckoned from the claim
             self._progress(f"auditing {self._label}")
-            suspicions = self._audited(audit, mean_ms, each)
+            suspicions = self._audited(audit, segments)
+        calls = sum(segment.calls for segment in segments)
         measurement = Measurement(
-            mean_ms=mean_ms,
+            mean_ms=mean_of(segments),
             calls=calls,
             batches=len(segments),
             outside_ms=sum(segment.wall_ms for segment in segments) / calls,
@@ -169,10 +166,10 @@ class WorkloadTimer:
             audit_ms=audit.mean_ms,
             hot_ms=hot_ms,
             sets=len(self._sets),
-            sm_mhz=_median([load.sm_mhz for load in self._loads]),
-            power_w=_median([load.power_w for load in self._loads]),
+            sm_mhz=median_of([load.sm_mhz for load in self._loads]),
+            power_w=median_of([load.power_w for load in self._loads]),
         )
-        return Timed(measurement, self.checks, suspicions, (max(each) - min(each)) / statistics.median(each))
+        return Timed(measurement, self.checks, suspicions, spread_of(segments))
 
     def observe(self, own: frozenset[str]) -> dict[str, int] | None:
         """Launches of its `own` kernels in one more call, which is not timed; None where they cannot be read.
@@ -311,19 +308,28 @@ class WorkloadTimer:
             for lent in used:
                 lent.rewrite()
 
-    def _audited(self, audit: Audit, mean_ms: float, each: list[float]) -> dict[str, str]:
-        """What its two kinds of steps say against the claim. A machine that has become slower explains slower steps: so
-        where they are, one more segment is timed, and joins `each`. If it differs, that is noise, which accuses nobody.
-        """
-        suspicions: dict[str, str] = {}
-        for look in (self._in_lockstep, self._compare_contents):
-            look(audit, mean_ms)
-            if audit.suspicions(mean_ms):
-                each.append(self._once_more(audit))
-                mean_ms = max(mean_ms, each[-1])
-            if suspicions := audit.suspicions(mean_ms):
-                break
+    def _audited(self, audit: Audit, segments: list[Segment]) -> dict[str, str]:
+        """What its two kinds of steps say against the claim."""
+        timed = len(segments)
+        self._in_lockstep(audit, mean_of(segments))
+        suspicions = self._unexplained(audit, segments, timed)
+        if not suspicions:
+            self._compare_contents(audit)
+            suspicions = self._unexplained(audit, segments, timed)
         return suspicions
+
+    def _unexplained(self, audit: Audit, segments: list[Segment], timed: int) -> dict[str, str]:
+        """What the steps so far say. A slower machine explains slower steps: where they are, one more segment than
+        the first `timed` ones is timed, and counts like them. If it differs, that is noise, which accuses nobody.
+        """
+
+        def suspicions() -> dict[str, str]:
+            later = [segment.mean_ms for segment in segments[timed:]]
+            return audit.suspicions(max(mean_of(segments), *later, 0.0))
+
+        if suspicions():
+            segments.append(self._once_more(audit))
+        return suspicions()
 
     def _in_lockstep(self, audit: Audit, mean_ms: float) -> None:
         """Long steps, each checked as a segment is."""
@@ -337,7 +343,7 @@ class WorkloadTimer:
             if step in verified:
                 self._verify(audit.calls, inspect=False)
 
-    def _compare_contents(self, audit: Audit, _: float) -> None:
+    def _compare_contents(self, audit: Audit) -> None:
         """Steps with new contents and with the same as before, which a batch sees often: as many of each, in an order
         that nobody can know, with one call a set.
         """
@@ -354,15 +360,15 @@ class WorkloadTimer:
             if number in anew:
                 self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
 
-    def _once_more(self, audit: Audit) -> float:
-        """Milliseconds a call in one more segment."""
+    def _once_more(self, audit: Audit) -> Segment:
+        """One more segment."""
         if self._policy.graph:
             audit.irregular |= self._captured(len(self._sets), self._graph_calls)
         self._segment(self._policy.warm_s, "warm-up")
         self._refresh_some()
         segment = self._segment(self._policy.segment_s)
         self._verify(segment.calls, inspect=False)
-        return segment.mean_ms
+        return segment
 
     def _step(self, calls: int, first: int | None = None) -> Step:
         """One step, from telling the process to begin to its word that all is done. Launched calls begin with the set
@@ -392,8 +398,3 @@ class WorkloadTimer:
         self.checks += checks
         if not all(check.passed for check in checks):
             raise WrongAnswer(checks)
-
-
-def _median(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from d2k_agent.contract import Check, Measurement
@@ -32,6 +34,23 @@ class Timed:
     suspicions: dict[str, str] = field(default_factory=dict)
     spread: float = 0.0
     notes: list[str] = field(default_factory=list)
+
+
+def mean_of(segments: list[Segment]) -> float:
+    """Milliseconds a call, as claimed, over all of them."""
+    return sum(segment.claim_ms for segment in segments) / sum(segment.calls for segment in segments)
+
+
+def median_of(values: Sequence[float | None]) -> float | None:
+    """The middle one of those that are known; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def spread_of(segments: list[Segment]) -> float:
+    """The largest difference between means of segments, as a fraction of the middle one."""
+    means = [segment.mean_ms for segment in segments]
+    return (max(means) - min(means)) / statistics.median(means)
 
 
 def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:

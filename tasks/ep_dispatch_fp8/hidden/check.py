@@ -96,8 +96,8 @@ def copy_budget_bytes(workload: dict) -> int:
 
 
 def link_bytes(workload: dict) -> float:
-    """Bytes that a rank has to send: of each token one quantised row to each other rank that has an expert of it, with a
-    byte a scale, which is a power of two.
+    """Bytes that a rank has to send: of each token one quantised row to each other rank that has an expert of it, with
+    a byte a scale, which is a power of two.
     """
     experts, topk, ranks = workload["experts"], workload["topk"], workload["ranks"]
     missed = 1.0

@@ -106,7 +106,8 @@ def test_a_task_for_several_ranks_is_proved_like_any_other(answers: dict[str, di
 def test_data_that_did_not_come_are_missed(answers: dict[str, dict[str, Any]], name: str) -> None:
     answer = answers[name]
     assert answer["status"] == "incorrect", answer["message"]
-    assert failed(answer) == ["y finite"]
+    # Where a rank is held up is drawn anew for each call: the first of them need not show it.
+    assert failed(answer) in (["y finite"], ["y repeat"])
     assert ": rank " in answer["message"]
 
 
