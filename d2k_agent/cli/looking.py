@@ -77,13 +77,17 @@ def run_profile(arguments: argparse.Namespace) -> int:
 
 
 def run_sanitize(arguments: argparse.Namespace) -> int:
-    """Print what was found, or why nobody could look; 1 when something was found, or the candidate failed."""
+    """Print what was found, or why nobody could look; 1 when something was found, or the candidate failed, 2 when
+    nobody looked: a script must not take that for clean."""
     from d2k_agent.contract import JobKind, SanitizerCheck
 
     verdict = _judge(arguments, JobKind.SANITIZE, check=SanitizerCheck(arguments.check))
     _print(arguments, verdict, JobKind.SANITIZE, None)
-    found = verdict.sanitizer is not None and not verdict.sanitizer.clean
-    return 0 if verdict.status.acceptable and not found else 1
+    if not verdict.status.acceptable:
+        return 1
+    if verdict.sanitizer is None:
+        return 2
+    return 0 if verdict.sanitizer.clean else 1
 
 
 def _wish(arguments: argparse.Namespace) -> ProfileWish:

@@ -78,12 +78,8 @@ MEASURED = (
 """What ships with the package, for a machine that has not measured its own (`d2k-agent ceilings --measure`)."""
 
 
-_HIGHEST_OVER_BOOST = {
-    device_name("h100"): 1980 / 1830,
-    device_name("h200"): 1980 / 1830,
-    device_name("b200"): 1965 / 1856,
-}
-"""The highest clock over the one at which the data sheet states its peaks of products."""
+CLOCKS_MHZ = {device_name("h100"): (1830, 1980), device_name("h200"): (1830, 1980), device_name("b200"): (1856, 1965)}
+"""The clock at which the data sheet states its peaks of products, and the highest one."""
 
 
 def at_highest_clock(sheet: Ceilings) -> Ceilings:
@@ -91,7 +87,8 @@ def at_highest_clock(sheet: Ceilings) -> Ceilings:
 
     No call is faster than that, where short kernels do not reach the power limit.
     """
-    factor = _HIGHEST_OVER_BOOST.get(sheet.device_name, 1.0)
+    boost, highest = CLOCKS_MHZ.get(sheet.device_name, (1, 1))
+    factor = highest / boost
     rates = {f"{kind}_tflops": sheet.product_tflops(kind) for kind in PRODUCTS}
     faster: dict[str, Any] = {
         name: Ceiling(rate.value * factor, rate.provenance) for name, rate in rates.items() if rate is not None

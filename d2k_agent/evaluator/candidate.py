@@ -28,7 +28,7 @@ from d2k_agent.evaluator.attached import AttachedSet, Returned, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
 from d2k_agent.evaluator.foreign import watch_acts
 from d2k_agent.evaluator.metering import CallMeter
-from d2k_agent.evaluator.ranks.inside import RankedCalls, open_comm
+from d2k_agent.evaluator.ranks.inside import TimedRank, open_comm
 from d2k_agent.evaluator.solution import CRASH_FILE, run_of
 from d2k_agent.evaluator.timing.timed import TimedCalls
 from d2k_agent.isolation import Policy, confine, gpu_devices, skip_unreadable_packages, toolchain_paths
@@ -175,7 +175,7 @@ class _Caller:
         if self.sets:
             assert self.module is not None
             run = self.module.run
-            ranked = [RankedCalls(run, self.sets, self.device, item.rank) for item in comm]
+            ranked = [TimedRank(run, self.sets, self.device, item.rank) for item in comm]
             self.timed = ranked[0] if ranked else TimedCalls(run, self.sets, self.device)
         write_frame(self.descriptor, b"A", b"")
 

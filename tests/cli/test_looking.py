@@ -47,4 +47,5 @@ def test_what_cannot_be_asked_for_is_refused(
 def test_without_a_gpu_sanitize_says_so(tmp_path: Path) -> None:
     (tmp_path / "solution.py").write_text("import torch\n\n\ndef run(G, steps=5):\n    return G\n")
     answer = d2k("sanitize", "muon", "solution.py", "--device", "cpu", folder=tmp_path)
-    assert answer.status == 0 and answer.out.startswith("Note: no memcheck: candidates ran on the CPU")
+    assert answer.status == 2, "nobody looked, which no script may take for clean"
+    assert answer.out.startswith("Note: no memcheck: candidates ran on the CPU")

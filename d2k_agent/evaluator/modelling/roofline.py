@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from d2k_agent.contract.ceilings import Ceilings
-from d2k_agent.contract.data_sheets import ceilings_of
+from d2k_agent.contract.data_sheets import CLOCKS_MHZ, ceilings_of
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLaunch
 from d2k_agent.evaluator.compilation.targets import Target
@@ -38,7 +38,7 @@ _LAUNCH = _HOPPER.launch_us
 """Of targets on which launches were not timed."""
 _REPEATS = "each touched byte passes it once a launch, and repeats come from the L2 cache"
 _SHORT = "Kernels of less than 0.2 ms took 1.4 to 3.0 times their model on an H200"
-_CLOCK_GHZ = {"h100": 1.83, "h200": 1.83, "b200": 1.965}
+_TARGETS = ("b200", "h100", "h200")
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,12 @@ class Machine:
 
 def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
     """The machine that the model takes `target` for. Raises ValueError for one of which too little is known."""
-    known = ceilings or (ceilings_of(device_name(target.name)) if target.name in _CLOCK_GHZ else None)
+    known = ceilings or (ceilings_of(device_name(target.name)) if target.name in _TARGETS else None)
     if known is None or known.copy_gb_s is None or known.fp16_tflops is None or known.bf16_tflops is None:
-        raise ValueError(f"no ceilings are known of {target.product}; choose from {', '.join(sorted(_CLOCK_GHZ))}")
+        raise ValueError(f"no ceilings are known of {target.product}; choose from {', '.join(_TARGETS)}")
     launch, where = (known.launch_us, "") if known.launch_us is not None else (_LAUNCH, " on an H200")
-    count, clocks = target.multiprocessors, _CLOCK_GHZ[target.name] * 1e6
+    boost_mhz, _ = CLOCKS_MHZ[device_name(target.name)]
+    count, clocks = target.multiprocessors, boost_mhz * 1e3
     operations = FLOATS.rate * clocks
     tflops = {kind: known.product_tflops(kind) for kind in ("fp16", "bf16", "fp8")}
     products = {kind: found.value * 1e9 / count for kind, found in tflops.items() if found is not None}

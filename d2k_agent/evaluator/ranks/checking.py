@@ -23,7 +23,7 @@ WATCHDOG_S, WARM_UP_S = 20.0, 90.0
 before: kernels are compiled for its shapes. Ranks that all wait for each other wait for ever."""
 
 
-class RankedCalls(Calls):
+class CallsOfRanks(Calls):
     """Calls of which it is also checked that no rank wrote behind a workspace."""
 
     def __init__(
@@ -50,7 +50,7 @@ class RankedCalls(Calls):
 
     def _order_decides(self, lent: Lent, expected: Expected, index: int) -> bool:
         """As for any task, twice: a race between ranks may be lost and won by turns as well."""
-        return all(super(RankedCalls, self)._order_decides(lent, expected, index) for _ in range(2))
+        return all(super(CallsOfRanks, self)._order_decides(lent, expected, index) for _ in range(2))
 
 
 def overrun(device: RankedDevice) -> list[Check]:
@@ -91,7 +91,7 @@ class RankedSeries(SeriesRunner):
         limits = watched(limits, device, process.warm)
         super().__init__(task, device, process, seed, limits, budget, progress, trusted)
         self._ranks = device
-        self._calls = RankedCalls(task, device, process, limits, trusted)
+        self._calls = CallsOfRanks(task, device, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
         """One series, and the chain where it is the first of them."""

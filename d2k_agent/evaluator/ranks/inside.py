@@ -109,7 +109,7 @@ def pretended_comm(world: int, workspace_bytes: int, device: str) -> Comm:
     )
 
 
-class RankedCalls(TimedCalls):
+class TimedRank(TimedCalls):
     """The timed calls of one rank. A batch ends on all ranks with the same call, which the supervisor names."""
 
     def __init__(self, run: Callable[..., Any], sets: list[AttachedSet], device: Inside, rank: int) -> None:

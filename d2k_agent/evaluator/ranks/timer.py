@@ -9,7 +9,7 @@ from typing import Any
 from d2k_agent.contract import VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.ranges import Kind
-from d2k_agent.evaluator.ranks.checking import RankedCalls, overrun, watched
+from d2k_agent.evaluator.ranks.checking import CallsOfRanks, overrun, watched
 from d2k_agent.evaluator.ranks.device import RankedDevice
 from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.ranks.task import RankedTask
@@ -33,7 +33,7 @@ class RankedTimer(WorkloadTimer):
             self._policy = rules.EVENTS_BATCH
         self._required = task.link_bytes(self._workload)
         self._limits = watched(self._limits, device, self._process.warm)
-        self._calls = RankedCalls(task, device, self._process, self._limits, bool(rest[-1]))
+        self._calls = CallsOfRanks(task, device, self._process, self._limits, bool(rest[-1]))
         self._sent: list[int] = []
         self._counted = 0
 
