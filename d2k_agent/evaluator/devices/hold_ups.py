@@ -113,10 +113,10 @@ class AccessHoldUps:
         self._place = int(at % 1 * self._seen[self._way]) if self._way else 0
 
     def _load(self, plain: Any) -> Any:
-        def load(builder: Any, pointers: Any, mask: Any, *rest: Any) -> Any:
+        def load(builder: Any, pointers: Any, mask: Any, *rest: Any, **more: Any) -> Any:
             self._before(pointers, mask)
             time.sleep(self._due_s("load", pointers))
-            return plain(builder, pointers, mask, *rest)
+            return plain(builder, pointers, mask, *rest, **more)
 
         return load
 
@@ -192,7 +192,9 @@ class _Store:
 
 
 def _bytes(pointers: Any, mask: Any) -> range:
-    """From the first to the last byte that is accessed."""
-    live = pointers.data if mask is None else pointers.data[mask.data.astype(bool)]
+    """From the first to the last byte that is accessed. The mask of a block pointer or a descriptor is a bare array."""
+    live = pointers.data
+    if mask is not None:
+        live = live[(mask if hasattr(mask, "astype") else mask.data).astype(bool)]
     size = (pointers.get_element_ty().primitive_bitwidth + 7) // 8
     return range(int(live.min()), int(live.max()) + size) if live.size else range(0)

@@ -147,3 +147,32 @@ def test_on_a_gpu_one_launch_begins_later() -> None:
     assert call(0.5, 0.002) == ["a", "b", 0.002, "c", "d"]
     assert call(0.99, 0.001) == ["a", "b", "c", 0.001, "d"]
     assert call(0.5, 0.0) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("kind", ["load", "store"])
+def test_blocks_by_pointer_and_by_descriptor_are_held_up_like_others(kind: str) -> None:
+    rank, builder = Rank(), interpreter.interpreter_builder
+
+    def number(value: int) -> Any:
+        return interpreter.TensorHandle(np.array([value], np.int32), tl.int32)
+
+    base = interpreter.TensorHandle(np.array([rank.memory.ctypes.data], np.uint64), tl.pointer_type(tl.int32))
+    ones = interpreter.TensorHandle(np.ones(4, np.int32), tl.int32)
+    block = interpreter.BlockPointerHandle(base, [number(3)], [number(1)], [number(0)], [4], [0])
+    described = interpreter.TensorDescHandle(base, [number(3)], [number(1)], [4], ir.PADDING_OPTION.PAD_ZERO)
+    found: list[list[int]] = []
+
+    def by_block() -> None:
+        if kind == "store":
+            builder.create_tensor_pointer_store(block, ones, [0], None, None)
+        found.append(builder.create_tensor_pointer_load(block, [0], None, None, None, False).data.tolist())
+
+    def by_descriptor() -> None:
+        if kind == "store":
+            builder.create_descriptor_store(described, ones, [number(0)])
+        found.append(builder.create_descriptor_load(described, [number(0)], None, None).data.tolist())
+
+    for run in (by_block, by_descriptor):
+        rank.calls(run, seconds=0.05, kind=kind)
+        rank.memory[:] = 0
+    assert [values[:3] for values in found] == [[int(kind == "store")] * 3] * 2, "a process finds what it stored itself"
