@@ -25,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.sample.rewording import worded
-from benchmarks.tokens import ROWS, Step, files_read, repeated, steps_of
+from benchmarks.tokens import ROWS, Recorded, Step, files_read, repeated, steps_of
 from d2k_agent.agent import run_agent, submission_data
 from d2k_agent.app.host_tools import ALREADY_JUDGED
 from d2k_agent.app.studying import replay_stops
@@ -38,7 +38,7 @@ from d2k_agent.models.cache_simulator import SimulatedModel
 from d2k_agent.models.litellm_client import find_price
 from d2k_agent.records import ConversationStarted, EvaluationTook, RunFolder, Trace, joined, read_trace
 from d2k_agent.reports.stop_text import stop_text
-from d2k_agent.toolbox import ToolCall, ToolResult
+from d2k_agent.toolbox import ToolResult
 
 PRICED_AS = "anthropic/claude-opus-4-8"
 ORIGIN = (
@@ -47,23 +47,6 @@ ORIGIN = (
     "nothing new is handed in; its tokens were counted here, for the cache and the prices of {model}, and not by a "
     "provider"
 )
-
-
-class Recorded:
-    """Tools that give the recorded answers in order, `submit` with its verdict where one was recorded."""
-
-    def __init__(self, schemas: Sequence[dict[str, Any]], answers: Sequence[ToolResult]) -> None:
-        self._schemas, self._answers = list(schemas), iter(answers)
-
-    def schemas(self) -> list[dict[str, Any]]:
-        return self._schemas
-
-    def file_before(self, call: ToolCall) -> str | None:
-        """No call changes a file here."""
-        return None
-
-    def call(self, call: ToolCall, file_before: str | None = None) -> ToolResult:
-        return replace(next(self._answers), call_id=call.id, name=call.name)
 
 
 def record(trace: Trace, turns: int, folder: Path) -> RunFolder:

@@ -87,10 +87,10 @@ class Played:
 
 
 class Recorded:
-    """Tools that give the recorded answers, in order, in the wording of a protocol."""
+    """Tools that give the recorded answers in order, each to the call that asks."""
 
-    def __init__(self, schemas: Sequence[dict[str, Any]], texts: Sequence[str]) -> None:
-        self._schemas, self._texts = list(schemas), iter(texts)
+    def __init__(self, schemas: Sequence[dict[str, Any]], answers: Sequence[ToolResult]) -> None:
+        self._schemas, self._answers = list(schemas), iter(answers)
 
     def schemas(self) -> list[dict[str, Any]]:
         return self._schemas
@@ -100,7 +100,7 @@ class Recorded:
         return None
 
     def call(self, call: ToolCall, file_before: str | None = None) -> ToolResult:
-        return ToolResult(call.id, call.name, "ok", next(self._texts), 0.0, {})
+        return replace(next(self._answers), call_id=call.id, name=call.name)
 
 
 def steps_of(trace: Trace) -> list[Step]:
@@ -164,6 +164,7 @@ def play(
     wording = Settings(protocol=protocol).resolve("muon", "scripted/benchmark", ()).wording
     texts = [worded(trace, answer, wording) for step in steps for answer in step.answers]
     texts = [f"{text}\n(answer {number})" for number, text in enumerate(texts)] if mark else texts
+    answers = [ToolResult("", "", "ok", text, 0.0, {}) for text in texts]
     (schemas,) = [event.tools for event in trace.events if isinstance(event, ConversationStarted)]
     schemas = [tool for tool in schemas if protocol != "paper" or tool["function"]["name"] in PAPER_TOOLS]
     config = RunConfig("muon", "scripted/benchmark", protocol=protocol, wording=wording, turns=limit)
@@ -178,7 +179,7 @@ def play(
         for name in trace.run.staged:
             (run.workspace / name).write_text(files.get(name, ""))
         simulated = SimulatedModel(replies, ROWS[model], lambda: next(moments, 0.0), price)
-        run_agent(run, config, simulated, Recorded(schemas, texts), lambda event: None)
+        run_agent(run, config, simulated, Recorded(schemas, answers), lambda event: None)
         played = read_trace(run.path)
     return _summed(played, Played(protocol, model), price)
 
