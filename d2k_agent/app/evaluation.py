@@ -104,17 +104,19 @@ class Evaluation:
         beat: float | None = None,
         wish: ProfileWish | None = None,
         check: SanitizerCheck = SanitizerCheck.MEMCHECK,
+        seed: str | None = None,
     ) -> Verdict:
-        """Carry out one job under a fresh secret seed. Raises MachineError when no verdict can be had.
+        """Carry out one job. Raises MachineError when no verdict can be had.
 
         `beat` is the incumbent's geometric-mean speedup: below it, the baseline is not measured again (decision 9).
-        `wish` is what a profile shall look into, `check` what a sanitizer looks for.
+        `wish` is what a profile shall look into, `check` what a sanitizer looks for. `seed` is 64 hexadecimal digits
+        for sources that nobody has to be guarded from; None: a fresh secret one.
         """
         job = EvaluatorJob(
             kind=kind,
             task=self._bundle,
             candidate=candidate,
-            seed=secrets.token_hex(32),
+            seed=seed or secrets.token_hex(32),
             target=self._target,
             device=self._device,
             workloads=tuple(workloads),

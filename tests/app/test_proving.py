@@ -8,10 +8,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-from d2k_agent.app.proving import fails_there, proofs_of, shortcoming
+from d2k_agent.app.evaluation import Evaluation
+from d2k_agent.app.proving import fails_there, proof_by_wrong_kernels, proofs_of, shortcoming
 from d2k_agent.app.surroundings import here
-from d2k_agent.catalog import Finding, check_task, find_task, new_task
-from d2k_agent.contract import Check, Environment, Verdict, VerdictStatus, WorkloadResult
+from d2k_agent.catalog import Finding, check_task, find_task, new_task, wrong_kernels
+from d2k_agent.contract import Check, Environment, EvaluatorJob, Verdict, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.launchers import FakeLauncher
 
 WRONG = """
 [[wrong]]
@@ -26,6 +28,9 @@ source = "baseline.py"
 fails = "y close"
 replace = [["* factor, mask", "* factor * 2.0, mask"]]
 """
+
+
+ENVIRONMENT = Environment("host", "cpu", "CPU", "b200", "none", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
 
 
 def proofs(folder: Path) -> dict[str, Finding]:
@@ -50,14 +55,50 @@ def test_an_expert_near_a_limit_and_wrong_kernels_that_are_not_found_are_said(fo
     assert "fails_elsewhere must fail at y close, and fails at y rel_norm" in told
 
 
+def judged(slug: str, passes: int) -> tuple[Finding, list[EvaluatorJob]]:
+    """The proof by wrong kernels, of which the first one passes as often; all other verdicts are what they must be."""
+    task = find_task(slug)
+    kernels = {kernel.text: kernel for kernel in wrong_kernels(task)}
+    lucky, asked = next(iter(kernels)), [0]
+
+    def answer(job: EvaluatorJob) -> Verdict:
+        asked[0] += job.candidate == lucky
+        if job.candidate == lucky and asked[0] <= passes:
+            return Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "correct", ENVIRONMENT)
+        broken = Violation(kernels[job.candidate].fails.replace("[qs]", "q"), "a gate is told as a rule is")
+        status = VerdictStatus.RULE_VIOLATION
+        return Verdict(status, job.candidate_sha256, "wrong", ENVIRONMENT, violations=(broken,))
+
+    launcher = FakeLauncher(answer)
+    evaluation = Evaluation(launcher, task, target=None, device="cpu", unsafe=False)
+    (finding,) = proof_by_wrong_kernels(evaluation, task, ["small"], lambda _: None)
+    return finding, [job for job in launcher.jobs if job.candidate == lucky]
+
+
+@pytest.mark.parametrize(("passes", "tries"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_what_chance_lets_pass_on_several_ranks_is_judged_again_on_other_data(passes: int, tries: int) -> None:
+    finding, jobs = judged("ep_dispatch_fp8", passes)
+    assert len({job.seed for job in jobs}) == len(jobs) == tries
+    assert finding.passed is (passes < 3)
+    if passes < 3:
+        assert finding.seen.endswith(f", rows_are_not_sent in try {tries}" if passes else "fail where they must")
+    else:
+        assert "rows_are_not_sent passes every check" in finding.message
+
+
+def test_on_one_gpu_chance_decides_nothing_and_the_data_are_the_same_every_time() -> None:
+    finding, jobs = judged("muon", 1)
+    assert len(jobs) == 1 and "four_steps passes every check" in finding.message
+    assert [job.seed for job in judged("muon", 0)[1]] == [jobs[0].seed]
+
+
 @pytest.mark.parametrize(("registered", "part", "most"), [(True, 0.6, "50%"), (False, 0.6, ""), (False, 0.8, "75%")])
 def test_half_of_a_gate_is_left_at_the_registered_shapes_and_a_quarter_at_small_ones(
     registered: bool, part: float, most: str
 ) -> None:
     checks = (Check("y", "rel_norm", part * 0.012, 0.012, True), Check("y", "memory", 0.99, 1.0, True))
     result = WorkloadResult("large", VerdictStatus.UNTIMED, checks, registered)
-    environment = Environment("host", "cpu", "CPU", "b200", "none", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
-    told = shortcoming(Verdict(VerdictStatus.UNTIMED, "a" * 64, "correct", environment, workloads=(result,)))
+    told = shortcoming(Verdict(VerdictStatus.UNTIMED, "a" * 64, "correct", ENVIRONMENT, workloads=(result,)))
     assert told.startswith(f"y rel_norm is {part:.0%} of its limit on large") if most else told == ""
     assert most in told
 

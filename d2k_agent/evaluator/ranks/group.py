@@ -16,6 +16,7 @@ from d2k_agent.contract import VerdictStatus
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranks.device import RankedDevice
+from d2k_agent.evaluator.ranks.lateness import Lateness
 from d2k_agent.evaluator.ranks.merging import merged
 
 APART_S = 20.0
@@ -42,6 +43,7 @@ class RankGroup(CandidateProcess):
         self._held = ExitStack()
         self.isolation: str | None = None
         self.ended = self.warm = False
+        self._lateness = Lateness(len(self._members))
         self._call_s, self._held_up_s = 0.0, 0.0
         self._ordered: float | None = None
 
@@ -95,7 +97,7 @@ class RankGroup(CandidateProcess):
             return
         held_up: list[dict[str, Any]] = [{} for _ in self._members]
         if request["do"] == "call":
-            held_up = [{"hold_up": [_share(), seconds, kind]} for seconds, kind in self._one_held_up("store")]
+            held_up = [{"hold_up": hold_up} for hold_up in self._one_held_up("store")]
             self._ordered = time.monotonic()
         for member, more in zip(self._members, held_up, strict=True):
             member.order({**request, **more}, descriptors)
@@ -104,21 +106,20 @@ class RankGroup(CandidateProcess):
         """Order calls without a pause between them, each held up on one rank."""
         drawn = [self._one_held_up("load") for _ in range(calls)]
         for rank, member in enumerate(self._members):
-            hold_ups = [[_share(), *by_rank[rank]] for by_rank in drawn]
-            member.order({"do": "steps", "calls": calls, "hold_ups": hold_ups})
+            member.order({"do": "steps", "calls": calls, "hold_ups": [by_rank[rank] for by_rank in drawn]})
 
-    def _one_held_up(self, mostly: str) -> list[tuple[float, str]]:
-        """Seconds for each rank, none but for one of them, and the kind of place; both drawn here.
+    def _one_held_up(self, mostly: str) -> list[list[Any]]:
+        """What each rank's HoldUps.within() takes for one call: no seconds but for one rank.
 
         A call reads too early what is stored late; what is read late only a call that follows overwrites.
         """
         where = "cpu" if self._ranked.name == "cpu" else "apart" if self._ranked.apart else "shared"
         least, most = _HELD_UP_S[where]
-        drawn = self._call_s if where == "cpu" else least + (most - least) * _share()
+        drawn = self._call_s if where == "cpu" else secrets.SystemRandom().uniform(least, most)
         self._held_up_s = min(max(drawn, least), most)
-        late = secrets.randbelow(len(self._members))
-        kind = secrets.choice((mostly, mostly, "load", "store"))
-        return [(self._held_up_s if rank == late else 0.0, kind) for rank in range(len(self._members))]
+        late = self._lateness.draw(mostly)
+        seconds = [self._held_up_s if rank == late.rank else 0.0 for rank in range(len(self._members))]
+        return [[late.share, held_up_s, late.kind] for held_up_s in seconds]
 
     def _attach(self, sets: Sequence[dict[str, Any]], descriptors: Sequence[int]) -> None:
         by_rank: list[list[dict[str, Any]]] = [[] for _ in self._members]
@@ -194,11 +195,6 @@ def _kind_of_next(channel: socket.socket) -> bytes:
         return channel.recv(1, socket.MSG_PEEK)
     except ConnectionResetError:
         return b""
-
-
-def _share() -> float:
-    """From 0 to below 1."""
-    return secrets.randbelow(1 << 20) / (1 << 20)
 
 
 def _ranks(numbers: Sequence[int]) -> str:
