@@ -33,7 +33,7 @@ def main() -> None:
     from tests.evaluator.scaling import job, task
     from tests.evaluator.timed_cpu import TimedCpu, short_policy
 
-    policy = short_policy(segment_s=0.3)
+    policy = short_policy()
     tasks.LoadedTask.timing = lambda self, label: policy  # type: ignore[method-assign]
     uuid = f"GPU-test-{os.getpid()}"
     bench = Bench(interpreting, compiling, interpreting, "digest", (steps := []).append)

@@ -93,6 +93,7 @@ def timed(graph: bool) -> dict[str, Any]:
         "beat": 1e9,
         "n": 600,
         "graph": graph,
+        "segment_s": 0.3,
         "step_ms": 2.0,
         "noise": 2.0,
     }

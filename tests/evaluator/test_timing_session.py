@@ -196,12 +196,13 @@ def timed(
     graph: bool = False,
     step_ms: float = 2.0,
     noise: float = 2.0,
+    segment_s: float = 0.3,
 ) -> dict[str, Any]:
     texts = {name: [source] if isinstance(source, str) else source for name, source in sources.items()}
     asked = {"baseline": baseline, "beat": beat, "sources": texts, "n": n, "graph": graph}
     done = subprocess.run(
         [sys.executable, "-m", "tests.evaluator.timed_on_cpu"],
-        input=json.dumps({**asked, "step_ms": step_ms, "noise": noise}),
+        input=json.dumps({**asked, "step_ms": step_ms, "noise": noise, "segment_s": segment_s}),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -267,14 +268,14 @@ def test_looking_at_the_contents_to_remember_them_is_seen_by_the_meter(caught: d
 
 @pytest.fixture(scope="module")
 def paused() -> dict[str, Any]:
-    # So small that a segment has many calls, of which one follows a pause. Audited steps are long enough for an honest
-    # source on a machine that has other work to do, and that one pause is long enough to show in them.
+    # So small, and segments so long, that one has many calls, of which one follows a pause. Audited steps are long
+    # enough for an honest source on a machine that has other work to do, and that one pause is long enough to show there.
     sources: dict[str, str | list[str]] = {
         "always": SLOW_AFTER_A_PAUSE,
         "once": [SLOW_AFTER_A_PAUSE, HONEST],
         "loaded": SLOWER_FROM_THE_AUDIT_ON,
     }
-    return timed(sources, n=200, step_ms=20.0)
+    return timed(sources, n=200, step_ms=20.0, segment_s=0.6)
 
 
 def test_being_faster_in_a_batch_than_in_lockstep_is_a_violation(paused: dict[str, Any]) -> None:
@@ -283,7 +284,7 @@ def test_being_faster_in_a_batch_than_in_lockstep_is_a_violation(paused: dict[st
 
 
 def test_clocks_that_do_not_settle_accuse_nobody() -> None:
-    answer = timed({"always": SLOW_AFTER_A_PAUSE}, n=200, noise=0.0)["always"]
+    answer = timed({"always": SLOW_AFTER_A_PAUSE}, n=200, noise=0.0, segment_s=0.1)["always"]
     (result,) = answer["results"]
     assert (result["status"], answer.get("violations", [])) == ("noisy", [])
 

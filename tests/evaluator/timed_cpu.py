@@ -17,7 +17,7 @@ class TimedCpu(CpuDevice):
         self.uuids = uuids
 
 
-def short_policy(graph: bool = False, segment_s: float = 0.6, step_ms: float = 2.0, noise: float = 2.0) -> TimingPolicy:
+def short_policy(graph: bool = False, segment_s: float = 0.3, step_ms: float = 2.0, noise: float = 2.0) -> TimingPolicy:
     """Short segments, and tolerances for a machine that has other work to do."""
     return dataclasses.replace(
         GRAPH_ROTATING if graph else EVENTS_BATCH,

@@ -3,7 +3,7 @@
 A program of its own, since it forks zygotes. The CPU device measures nothing for users; here it shows that whatever is
 timed is checked, without a GPU. stdin: {"task": "scaling" (also where it is left out) or "counting", "baseline": source
 or null, "beat": number or null, "sources": {name: [the source of the first process, of the next, ...]}, "n": elements,
-"graph": true or false, "step_ms": milliseconds}.
+"graph": true or false, and "segment_s", "step_ms", "noise": those of the policy}.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
 
     task = {"scaling": scaling.task, "counting": counting.task}[asked.get("task", "scaling")]
     loaded = LoadedTask(task(n=asked["n"]))
-    policy = short_policy(asked["graph"], step_ms=asked["step_ms"], noise=asked["noise"])
+    policy = short_policy(asked["graph"], asked["segment_s"], asked["step_ms"], asked["noise"])
     loaded.timing = lambda label: policy  # type: ignore[method-assign]
     limits = Limits(gpu_call_s=20.0, compile_s=30.0)
     setting = Setting(loaded, TimedCpu(), loaded.registered, "5e" * 32, limits, lambda _: None)
