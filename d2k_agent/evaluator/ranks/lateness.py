@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-_STEP = (5**0.5 - 1) / 2
-"""Multiples of the golden ratio, without their whole parts, are spread evenly however many of them there are."""
+_PARTS = 4
+"""Of all places in a call: each is tried before any is tried again."""
 
 
 @dataclass(frozen=True)
@@ -21,21 +23,24 @@ class Late:
 class Lateness:
     """Draws that nobody can foresee.
 
-    They are no throws of dice, which leave out for long what a wrong kernel needs to be seen. Ranks and kinds come as
-    cards: all of them before the pack is shuffled again. The places of each go round evenly, from one drawn at first.
+    They are no throws of dice, which leave out for long what a wrong kernel needs to be seen, but cards: all of a pack
+    come before it is shuffled again. One pack has ranks and kinds; for each of these another one has parts of a call.
     """
 
     def __init__(self, ranks: int) -> None:
         self._ranks, self._random = ranks, secrets.SystemRandom()
-        self._packs: dict[str, list[tuple[int, str]]] = {}
-        self._shares: dict[tuple[int, str], float] = {}
+        self._packs: dict[Any, list[Any]] = {}
 
     def draw(self, mostly: str) -> Late:
-        """Of each pack, three quarters of a rank's cards are of the kind `mostly`: "load" or "store"."""
-        pack = self._packs.setdefault(mostly, [])
-        if not pack:
-            pack += [(rank, kind) for rank in range(self._ranks) for kind in (mostly, mostly, "load", "store")]
-            self._random.shuffle(pack)
-        card = pack.pop()
-        self._shares[card] = (self._shares.get(card, self._random.random()) + _STEP) % 1
-        return Late(*card, self._shares[card])
+        """Three quarters of a rank's cards are of the kind `mostly`: "load" or "store"."""
+        kinds = (mostly, mostly, "load", "store")
+        rank, kind = self._card(mostly, ((rank, kind) for rank in range(self._ranks) for kind in kinds))
+        part = self._card((rank, kind), range(_PARTS))
+        return Late(rank, kind, (part + self._random.random()) / _PARTS)
+
+    def _card(self, pack: Any, cards: Iterable[Any]) -> Any:
+        left = self._packs.setdefault(pack, [])
+        if not left:
+            left += cards
+            self._random.shuffle(left)
+        return left.pop()
