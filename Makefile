@@ -46,7 +46,7 @@ test: $(STAMP) ## run every test that needs neither GPU nor key
 
 # As many processes as a small machine has cores.
 test-proofs: $(STAMP) ## run the kernels of the tasks that ship: experts, baselines, and every wrong one at its gate
-	$(BIN)/python -m pytest --numprocesses 2 --dist load -m proof tests/tasks tests/e2e tests/docs
+	$(BIN)/python -m pytest --numprocesses 2 --dist load -m proof -o faulthandler_timeout=900 tests/tasks tests/e2e tests/docs
 
 CHROMIUM ?= $(shell for p in chromium chromium-browser google-chrome google-chrome-stable; do \
 	"$$p" --version > /dev/null 2>&1 && { command -v "$$p"; break; }; done)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -72,6 +74,8 @@ class Evaluation:
 
     `baseline` is the source that speedups are over; None: the task's own, where it has one. `modelling_s` is how much
     processor time may go into modelling each candidate that was judged and could not be measured; 0: none is modelled.
+    Each job has a fresh secret seed; with `repeatable`, for sources of the task's own that need no secrets kept from
+    them, one that follows from task, source and how often it was judged.
     """
 
     def __init__(
@@ -84,8 +88,10 @@ class Evaluation:
         unsafe: bool,
         baseline: str | None = None,
         modelling_s: float = 0.0,
+        repeatable: bool = False,
     ) -> None:
         self._modelling_s = modelling_s
+        self._judged = Counter[str]() if repeatable else None
         self._launcher = launcher
         self._task = task
         self._bundle = task.bundle()
@@ -104,19 +110,17 @@ class Evaluation:
         beat: float | None = None,
         wish: ProfileWish | None = None,
         check: SanitizerCheck = SanitizerCheck.MEMCHECK,
-        seed: str | None = None,
     ) -> Verdict:
         """Carry out one job. Raises MachineError when no verdict can be had.
 
         `beat` is the incumbent's geometric-mean speedup: below it, the baseline is not measured again (decision 9).
-        `wish` is what a profile shall look into, `check` what a sanitizer looks for. `seed` is 64 hexadecimal digits
-        for sources that nobody has to be guarded from; None: a fresh secret one.
+        `wish` is what a profile shall look into, `check` what a sanitizer looks for.
         """
         job = EvaluatorJob(
             kind=kind,
             task=self._bundle,
             candidate=candidate,
-            seed=seed or secrets.token_hex(32),
+            seed=self._seed(candidate),
             target=self._target,
             device=self._device,
             workloads=tuple(workloads),
@@ -148,6 +152,13 @@ class Evaluation:
             return False
         return verdict.baseline_sha256 in (None, None if self._baseline is None else source_sha256(self._baseline))
 
+    def _seed(self, candidate: str) -> str:
+        if self._judged is None:
+            return secrets.token_hex(32)
+        source = source_sha256(candidate)
+        self._judged[source] += 1
+        return hashlib.sha256(f"{self._bundle.digest} {source} {self._judged[source]}".encode()).hexdigest()
+
     def _blame(self, job: EvaluatorJob, death: EvaluatorError) -> Verdict:
         """Whose fault it is when one candidate ended the evaluator twice: the baseline's verdict tells.
 
@@ -163,7 +174,7 @@ class Evaluation:
             raise broken
         try:
             verdict = self._launcher.launch(
-                dataclasses.replace(job, candidate=known_good, seed=secrets.token_hex(32), baseline=None, beat=None)
+                dataclasses.replace(job, candidate=known_good, seed=self._seed(known_good), baseline=None, beat=None)
             )
         except EvaluatorError:
             raise broken from None
@@ -222,10 +233,12 @@ def open_evaluation(
     progress: Progress,
     baseline: str | None = None,
     modelling_s: float = 0.0,
+    repeatable: bool = False,
 ) -> Evaluation:
     """The evaluation of one task as the settings want it; the evaluator starts with the first job.
 
-    `progress` is told in a few words what the evaluator is doing. `baseline` takes the place of the task's own.
+    `progress` is told in a few words what the evaluator is doing. `baseline` takes the place of the task's own. The
+    rest is as Evaluation has it.
     """
     return Evaluation(
         open_launcher(around, settings, progress),
@@ -235,6 +248,7 @@ def open_evaluation(
         unsafe=bool(settings.unsafe_no_sandbox),
         baseline=baseline,
         modelling_s=modelling_s,
+        repeatable=repeatable,
     )
 
 

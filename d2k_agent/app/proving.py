@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from d2k_agent.app.evaluation import Evaluation, open_evaluation
 from d2k_agent.app.surroundings import Surroundings
 from d2k_agent.config import Settings
-from d2k_agent.contract import JobKind, Verdict, source_sha256
+from d2k_agent.contract import JobKind, Verdict
 from d2k_agent.contract.wording import counted
 from d2k_agent.errors import UsageError
 
 if TYPE_CHECKING:
-    from d2k_agent.catalog import Finding, Task
+    from d2k_agent.catalog import Finding, Task, WrongKernel
     from d2k_agent.launchers import Progress
 
 TRIES_OF_RANKS = 3
-"""How often a wrong kernel for several ranks may be judged until it fails: what is out of order between ranks shows
-where chance holds one of them up at the right place."""
+"""How often a wrong kernel for several ranks may be judged until it fails where it must: what is out of order between
+ranks shows where chance holds one of them up at the right place."""
 MOST_OF_A_LIMIT, MOST_WHERE_TIMED = 0.75, 0.5
 """What the expert may use of a gate, on small shapes and on registered ones: the rest is for other designs and other
 machines."""
@@ -42,9 +43,9 @@ def proofs_of(around: Surroundings, task: Task, progress: Progress) -> Iterator[
     from d2k_agent.catalog import Finding
 
     settings = around.settings(Settings(device="cpu"))
-    with open_evaluation(around, settings, task, progress) as evaluation:
+    with open_evaluation(around, settings, task, progress, repeatable=True) as evaluation:
         try:
-            verdict = _judged(evaluation, JobKind.PROVE, "")
+            verdict = evaluation.judge(JobKind.PROVE, "")
         except UsageError as problem:
             yield Finding("proof", False, str(problem))
             return
@@ -66,12 +67,12 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
         source = read_text(path)
         if name == "expert":
             progress("compiling the expert")
-            verdict = _judged(evaluation, JobKind.COMPILE, source)
+            verdict = evaluation.judge(JobKind.COMPILE, source)
             yield _finding(
                 "compiles", verdict, f"the expert, at the registered shapes, for {verdict.environment.target}"
             )
         progress(f"judging the {name} at small shapes; at registered ones benchmarks/gpu/tasks.py does, on a GPU")
-        verdict = _judged(evaluation, JobKind.EVALUATE, source, labels)
+        verdict = evaluation.judge(JobKind.EVALUATE, source, labels)
         told = shortcoming(verdict) if name == "expert" or not verdict.status.acceptable else ""
         seen = f"{counted(len(labels), 'small workload')}{_where(task)}; registered shapes are for a GPU"
         yield Finding(name, not told, told, "" if told else seen)
@@ -81,32 +82,33 @@ def _of_sources(evaluation: Evaluation, task: Task, progress: Progress) -> Itera
 def proof_by_wrong_kernels(
     evaluation: Evaluation, task: Task, labels: Sequence[str], progress: Progress
 ) -> Iterator[Finding]:
-    """Whether each of them fails on the workloads named in `labels`, where it must; nothing where there are none."""
+    """Whether each wrong kernel of the task fails where it must, on the workloads named in `labels`."""
     from d2k_agent.catalog import Finding, wrong_kernels
 
-    missed, again = [], list[str]()
-    kernels = wrong_kernels(task)
+    kernels, tries = wrong_kernels(task), TRIES_OF_RANKS if task.ranks else 1
+    missed, retried = [], []
     for number, kernel in enumerate(kernels, 1):
-        for tried in range(1, (TRIES_OF_RANKS if task.ranks else 1) + 1):
-            progress(f"judging wrong kernel {number} of {len(kernels)}, {kernel.name}{' again' if tried > 1 else ''}")
-            verdict = _judged(evaluation, JobKind.EVALUATE, kernel.text, labels, tried)
-            if not verdict.status.acceptable:
-                again += [f"{kernel.name} in try {tried}"] if tried > 1 else []
-                break
-        found = failed_checks(verdict)
-        if verdict.status.acceptable:
-            missed.append(f"{kernel.name} passes every check: tighten the gates, or add a variation that shows it")
-        elif not fails_there(kernel.fails, found):
-            where = ", ".join(found) or f"{verdict.status} ({verdict.message})"
-            missed.append(f"{kernel.name} must fail at {kernel.fails}, and fails at {where}")
+        progress(f"judging wrong kernel {number} of {len(kernels)}, {kernel.name}")
+        verdicts = (evaluation.judge(JobKind.EVALUATE, kernel.text, labels) for _ in range(tries))
+        told = list(takewhile(bool, (_how_missed(kernel, verdict) for verdict in verdicts)))
+        if len(told) == tries:
+            missed.append(told[-1])
+        elif told:
+            retried.append(f"{kernel.name} in try {len(told) + 1}")
     if kernels:
-        seen = ", ".join([f"{len(kernels)} of {len(kernels)} fail where they must", *again])
+        seen = ", ".join([f"{len(kernels)} of {len(kernels)} fail where they must", *retried])
         yield Finding("wrong kernels", not missed, "; ".join(missed), "" if missed else seen)
 
 
-def _judged(evaluation: Evaluation, kind: JobKind, source: str, labels: Sequence[str] = (), tried: int = 1) -> Verdict:
-    """The verdict on one of the task's own sources, on the same data every time: what was found can be found again."""
-    return evaluation.judge(kind, source, labels, seed=source_sha256(f"{source}\n{tried}"))
+def _how_missed(kernel: WrongKernel, verdict: Verdict) -> str:
+    """What the checks did instead of failing it where they must; empty where they did that."""
+    found = failed_checks(verdict)
+    if verdict.status.acceptable:
+        return f"{kernel.name} passes every check: tighten the gates, or add a variation that shows it"
+    if fails_there(kernel.fails, found):
+        return ""
+    where = ", ".join(found) or f"{verdict.status} ({verdict.message})"
+    return f"{kernel.name} must fail at {kernel.fails}, and fails at {where}"
 
 
 def _finding(name: str, verdict: Verdict, seen: str) -> Finding:

@@ -88,8 +88,8 @@ def test_tokens_that_nobody_split_count_in_all_and_in_no_bucket() -> None:
 
 
 def test_time_ends_the_run_before_the_next_request(tmp_path: Path) -> None:
-    run = new_run(tmp_path / "r", budget_wall_s=0.2)
-    tools = toolbox(run, bash=slowly(tools_of(run)["bash"], 0.3))
+    run = new_run(tmp_path / "r", budget_wall_s=2.0)
+    tools = toolbox(run, bash=slowly(tools_of(run)["bash"], 2.1))
     outcome = drive(run, scripted([hand_in("# speedup 2\n"), WORK, WORK]), tools)
     assert outcome.stop_reason is StopReason.WALL_TIME_LIMIT
     assert outcome.selection is not None

@@ -244,7 +244,7 @@ def test_a_conversation_that_no_longer_fits_ends_with_a_selection(index: int, pl
 
 def test_a_late_answer_is_not_used_and_makes_the_totals_a_lower_bound(play: Play) -> None:
     late, *rest = case("B09d")
-    played = play([late, *rest, DONE], timeout_s=0.5)
+    played = play([late, *rest, DONE], timeout_s=2.0)
     first = played.replies[0]
     assert (first.attempts, first.unknown_attempts) == (2, 1)
     assert "late" not in json.dumps(first.message).lower()

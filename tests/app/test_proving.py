@@ -12,7 +12,16 @@ from d2k_agent.app.evaluation import Evaluation
 from d2k_agent.app.proving import fails_there, proof_by_wrong_kernels, proofs_of, shortcoming
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Finding, check_task, find_task, new_task, wrong_kernels
-from d2k_agent.contract import Check, Environment, EvaluatorJob, Verdict, VerdictStatus, Violation, WorkloadResult
+from d2k_agent.contract import (
+    Check,
+    Environment,
+    EvaluatorJob,
+    JobKind,
+    Verdict,
+    VerdictStatus,
+    Violation,
+    WorkloadResult,
+)
 from d2k_agent.launchers import FakeLauncher
 
 WRONG = """
@@ -30,6 +39,7 @@ replace = [["* factor, mask", "* factor * 2.0, mask"]]
 """
 
 
+HARMLESS = "def run(G, steps=5):\n    return G\n"
 ENVIRONMENT = Environment("host", "cpu", "CPU", "b200", "none", "3.11", "2.13", "3.7", "e" * 64, "t" * 64)
 
 
@@ -55,41 +65,55 @@ def test_an_expert_near_a_limit_and_wrong_kernels_that_are_not_found_are_said(fo
     assert "fails_elsewhere must fail at y close, and fails at y rel_norm" in told
 
 
-def judged(slug: str, passes: int) -> tuple[Finding, list[EvaluatorJob]]:
-    """The proof by wrong kernels, of which the first one passes as often; all other verdicts are what they must be."""
+def proved(slug: str, unlucky: int) -> tuple[Finding, list[EvaluatorJob]]:
+    """The proof by wrong kernels where as many verdicts on the first one miss it, by turns in either way, and all
+    others are right; and the jobs about that one."""
     task = find_task(slug)
     kernels = {kernel.text: kernel for kernel in wrong_kernels(task)}
-    lucky, asked = next(iter(kernels)), [0]
+    first = next(iter(kernels))
+    misses = [VerdictStatus.UNTIMED, VerdictStatus.RUNTIME_ERROR, VerdictStatus.UNTIMED][:unlucky]
 
     def answer(job: EvaluatorJob) -> Verdict:
-        asked[0] += job.candidate == lucky
-        if job.candidate == lucky and asked[0] <= passes:
-            return Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "correct", ENVIRONMENT)
+        if job.candidate == first and misses:
+            return Verdict(misses.pop(0), job.candidate_sha256, "chance", ENVIRONMENT)
         broken = Violation(kernels[job.candidate].fails.replace("[qs]", "q"), "a gate is told as a rule is")
         status = VerdictStatus.RULE_VIOLATION
         return Verdict(status, job.candidate_sha256, "wrong", ENVIRONMENT, violations=(broken,))
 
     launcher = FakeLauncher(answer)
-    evaluation = Evaluation(launcher, task, target=None, device="cpu", unsafe=False)
+    evaluation = Evaluation(launcher, task, target=None, device="cpu", unsafe=False, repeatable=True)
     (finding,) = proof_by_wrong_kernels(evaluation, task, ["small"], lambda _: None)
-    return finding, [job for job in launcher.jobs if job.candidate == lucky]
+    return finding, [job for job in launcher.jobs if job.candidate == first]
 
 
-@pytest.mark.parametrize(("passes", "tries"), [(0, 1), (1, 2), (2, 3), (3, 3)])
-def test_what_chance_lets_pass_on_several_ranks_is_judged_again_on_other_data(passes: int, tries: int) -> None:
-    finding, jobs = judged("ep_dispatch_fp8", passes)
+@pytest.mark.parametrize(("unlucky", "tries"), [(0, 1), (1, 2), (2, 3), (3, 3)])
+def test_what_chance_hides_on_several_ranks_is_judged_again_on_other_data(unlucky: int, tries: int) -> None:
+    finding, jobs = proved("ep_dispatch_fp8", unlucky)
     assert len({job.seed for job in jobs}) == len(jobs) == tries
-    assert finding.passed is (passes < 3)
-    if passes < 3:
-        assert finding.seen.endswith(f", rows_are_not_sent in try {tries}" if passes else "fail where they must")
+    assert finding.passed is (unlucky < 3)
+    if unlucky < 3:
+        assert finding.seen.endswith(f" in try {tries}" if unlucky else "fail where they must")
     else:
-        assert "rows_are_not_sent passes every check" in finding.message
+        assert "passes every check" in finding.message
 
 
-def test_on_one_gpu_chance_decides_nothing_and_the_data_are_the_same_every_time() -> None:
-    finding, jobs = judged("muon", 1)
-    assert len(jobs) == 1 and "four_steps passes every check" in finding.message
-    assert [job.seed for job in judged("muon", 0)[1]] == [jobs[0].seed]
+def test_on_one_gpu_nothing_is_judged_again() -> None:
+    finding, jobs = proved("muon", 1)
+    assert len(jobs) == 1 and "passes every check" in finding.message
+
+
+def test_data_of_a_proof_follow_from_the_task_and_what_is_judged() -> None:
+    def seeds(slug: str, repeatable: bool) -> list[str]:
+        launcher = FakeLauncher(lambda job: Verdict(VerdictStatus.UNTIMED, job.candidate_sha256, "", ENVIRONMENT))
+        task = find_task(slug)
+        evaluation = Evaluation(launcher, task, target=None, device="cpu", unsafe=False, repeatable=repeatable)
+        for kind in (JobKind.PROVE, JobKind.COMPILE, JobKind.EVALUATE):
+            evaluation.judge(kind, "" if kind is JobKind.PROVE else HARMLESS)
+        return [job.seed for job in launcher.jobs]
+
+    assert seeds("muon", True) == seeds("muon", True)
+    kept_apart = seeds("muon", True) + seeds("moe_grouped_topk", True) + seeds("muon", False) + seeds("muon", False)
+    assert len(set(kept_apart)) == 12
 
 
 @pytest.mark.parametrize(("registered", "part", "most"), [(True, 0.6, "50%"), (False, 0.6, ""), (False, 0.8, "75%")])

@@ -8,7 +8,6 @@ shows the status and the order of checks that a user sees.
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable, Iterator
 
@@ -58,7 +57,7 @@ def judged(launcher: ProcessLauncher, cheat: Cheat, device: str, static_rules: b
             JobKind.EVALUATE,
             task_for(cheat),
             cheat.source,
-            secrets.token_hex(32),
+            "5e" * 32,
             "b200" if device == "cpu" else None,
             device,
             workloads=(SHAPES.get(cheat.name, SMOKE) if device == "cpu" else REGISTERED,),

@@ -269,7 +269,7 @@ def test_looking_at_the_contents_to_remember_them_is_seen_by_the_meter(caught: d
 @pytest.fixture(scope="module")
 def paused() -> dict[str, Any]:
     # So small, and segments so long, that one has many calls, of which one follows a pause. Audited steps are long
-    # enough for an honest source on a machine that has other work to do, and that one pause is long enough to show there.
+    # enough for an honest source on a machine that has other work to do, and that one pause is long enough to show.
     sources: dict[str, str | list[str]] = {
         "always": SLOW_AFTER_A_PAUSE,
         "once": [SLOW_AFTER_A_PAUSE, HONEST],

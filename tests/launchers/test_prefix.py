@@ -155,7 +155,7 @@ def test_a_python_without_torch_is_named_at_once(tmp_path: Path) -> None:
             launcher.launch(job(HONEST))
     finally:
         launcher.close()
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.skipif(not gpu_devices(), reason="no GPU is here")

@@ -110,7 +110,7 @@ def test_other_words_for_too_long(status: int, message: str, client: Client) -> 
 
 
 def test_a_late_answer_is_not_used_and_its_usage_is_unknown(case: Case, client: Client) -> None:
-    asked = client(case("B09d"), timeout_s=0.5)
+    asked = client(case("B09d"), timeout_s=2.0)
     reply = asked.ask()
     assert reply.message["content"] == "ok"
     assert (reply.attempts, reply.unknown_attempts) == (2, 1)

@@ -108,7 +108,7 @@ class RankGroup(CandidateProcess):
         for rank, member in enumerate(self._members):
             member.order({"do": "steps", "calls": calls, "hold_ups": [by_rank[rank] for by_rank in drawn]})
 
-    def _one_held_up(self, mostly: str) -> list[list[Any]]:
+    def _one_held_up(self, mostly: str) -> list[tuple[float, float, str]]:
         """What each rank's HoldUps.within() takes for one call: no seconds but for one rank.
 
         A call reads too early what is stored late; what is read late only a call that follows overwrites.
@@ -119,7 +119,7 @@ class RankGroup(CandidateProcess):
         self._held_up_s = min(max(drawn, least), most)
         late = self._lateness.draw(mostly)
         seconds = [self._held_up_s if rank == late.rank else 0.0 for rank in range(len(self._members))]
-        return [[late.share, held_up_s, late.kind] for held_up_s in seconds]
+        return [(late.share, held_up_s, late.kind) for held_up_s in seconds]
 
     def _attach(self, sets: Sequence[dict[str, Any]], descriptors: Sequence[int]) -> None:
         by_rank: list[list[dict[str, Any]]] = [[] for _ in self._members]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
+_Card = TypeVar("_Card")
 _PARTS = 4
-"""Of all places in a call: each is tried before any is tried again."""
+"""Equal parts of the places in a call, as the call before had them."""
 
 
 @dataclass(frozen=True)
@@ -21,26 +22,31 @@ class Late:
 
 
 class Lateness:
-    """Draws that nobody can foresee.
+    """Draws of which nobody can foresee the place: who counts cards may know the rank or the part of a call at times.
 
     They are no throws of dice, which leave out for long what a wrong kernel needs to be seen, but cards: all of a pack
     come before it is shuffled again. One pack has ranks and kinds; for each of these another one has parts of a call.
     """
 
     def __init__(self, ranks: int) -> None:
-        self._ranks, self._random = ranks, secrets.SystemRandom()
-        self._packs: dict[Any, list[Any]] = {}
+        self._ranks = ranks
+        self._who: dict[str, _Pack[tuple[int, str]]] = {}
+        self._where: dict[tuple[int, str], _Pack[int]] = {}
 
     def draw(self, mostly: str) -> Late:
         """Three quarters of a rank's cards are of the kind `mostly`: "load" or "store"."""
         kinds = (mostly, mostly, "load", "store")
-        rank, kind = self._card(mostly, ((rank, kind) for rank in range(self._ranks) for kind in kinds))
-        part = self._card((rank, kind), range(_PARTS))
-        return Late(rank, kind, (part + self._random.random()) / _PARTS)
+        cards = [(rank, kind) for rank in range(self._ranks) for kind in kinds]
+        rank, kind = self._who.setdefault(mostly, _Pack(cards)).draw()
+        part = self._where.setdefault((rank, kind), _Pack(range(_PARTS))).draw()
+        return Late(rank, kind, (part + secrets.SystemRandom().random()) / _PARTS)
 
-    def _card(self, pack: Any, cards: Iterable[Any]) -> Any:
-        left = self._packs.setdefault(pack, [])
-        if not left:
-            left += cards
-            self._random.shuffle(left)
-        return left.pop()
+
+class _Pack(Generic[_Card]):
+    def __init__(self, cards: Sequence[_Card]) -> None:
+        self._cards, self._left = cards, list[_Card]()
+
+    def draw(self) -> _Card:
+        if not self._left:
+            self._left = secrets.SystemRandom().sample(self._cards, len(self._cards))
+        return self._left.pop()

@@ -154,7 +154,7 @@ def run(x, comm):
 """
 )
 """Wrong when it is checked first; then right, as if the device had been idle, and wrong again; and wrong once more."""
-SLOW_TO_LOAD = "import time\n\ntime.sleep(1.0)\n" + _source("raise ValueError('as it is meant to')")
+SLOW_TO_LOAD = "import time\n\ntime.sleep(2.0)\n" + _source("raise ValueError('as it is meant to')")
 DOES_NOT_LOAD = "import nothing_like_it\n" + HONEST
 REMEMBERS_UNTIL_POISONED = (
     KERNELS

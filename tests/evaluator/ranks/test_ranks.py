@@ -26,7 +26,7 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("GIVES_ITS_PAD", {"static_rules": False}),
     ("READS_LATE", {"static_rules": False}),
     ("UNGUARDED", {"static_rules": False}),
-    ("RANK_0_SENDS_NOTHING", {"call_s": 1.0, "static_rules": False}),
+    ("RANK_0_SENDS_NOTHING", {"call_s": 3.0, "static_rules": False}),
     ("RANK_1_ENDS", {"static_rules": False}),
     ("OVERRUN", {"static_rules": False}),
     ("OVERRUN_LATER", {"static_rules": False}),
@@ -126,7 +126,7 @@ def test_a_call_that_overtakes_the_one_before_is_found(answers: dict[str, dict[s
 def test_a_rank_that_waits_for_ever_is_named_and_ended(answers: dict[str, dict[str, Any]]) -> None:
     answer = answers["RANK_0_SENDS_NOTHING"]
     assert answer["status"] == "timed_out"
-    assert answer["message"].startswith("rank 1 did not finish run() on smoke_n64 within 1 s of rank 0")
+    assert answer["message"].startswith("rank 1 did not finish run() on smoke_n64 within 3 s of rank 0")
 
 
 def test_a_rank_that_ends_ends_the_job(answers: dict[str, dict[str, Any]]) -> None:
@@ -150,7 +150,7 @@ def test_calls_without_a_pause_stay_within_their_workspaces_too(answers: dict[st
 def test_ranks_load_side_by_side(answers: dict[str, dict[str, Any]]) -> None:
     answer = answers["SLOW_TO_LOAD 3"]
     assert "as it is meant to" in answer["message"]
-    assert answer["seconds"]["correctness"] < 3.0, "three ranks sleep for a second each"
+    assert answer["seconds"]["correctness"] < 6.0, "three ranks sleep for two seconds each"
 
 
 def test_a_rank_that_does_not_load_is_named(answers: dict[str, dict[str, Any]]) -> None:

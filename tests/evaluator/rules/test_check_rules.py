@@ -244,9 +244,9 @@ def test_what_only_a_script_would_run_is_judged_where_the_source_touches_its_nam
 def test_a_hostile_source_does_not_hold_the_analysis_up() -> None:
     loops = "".join("    " * depth + f"for i{depth} in range(9):\n" for depth in range(18)) + "    " * 18 + "pass\n"
     doubling = "x = (1, 2)\n" + "x = (x, x)\n" * 80
-    began = time.monotonic()
+    began = time.process_time()
     assert check_rules(loops, {}) == check_rules(doubling, {}) == ()
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize(
