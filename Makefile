@@ -41,12 +41,15 @@ $(STAMP): requirements.lock requirements-eval.txt
 demo: $(STAMP) ## solve Muon with the embedded model: no key, no GPU
 	$(BIN)/d2k-agent solve tasks/muon --levels L1,L2
 
+# Some systems have Python keep no bytecode: then each of the hundreds of processes here would compile its modules anew.
+WITH_BYTECODE := PYTHONDONTWRITEBYTECODE=
+
 test: $(STAMP) ## run every test that needs neither GPU nor key
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(WITH_BYTECODE) $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # As many processes as a small machine has cores.
 test-proofs: $(STAMP) ## run the kernels of the tasks that ship: experts, baselines, and every wrong one at its gate
-	$(BIN)/python -m pytest --numprocesses 2 --dist load -m proof -o faulthandler_timeout=900 tests/tasks tests/e2e tests/docs
+	$(WITH_BYTECODE) $(BIN)/python -m pytest --numprocesses 2 --dist load -m proof -o faulthandler_timeout=900 tests/tasks tests/e2e tests/docs
 
 CHROMIUM ?= $(shell for p in chromium chromium-browser google-chrome google-chrome-stable; do \
 	"$$p" --version > /dev/null 2>&1 && { command -v "$$p"; break; }; done)
