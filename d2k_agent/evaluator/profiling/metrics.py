@@ -1,7 +1,9 @@
 """Which counters are asked for, by Nsight Compute's names, and what they are called in plain words.
 
 LIGHT is read for every launch: single hardware counters, few enough to be read in one pass, and what is known of a
-launch without any. The sections are for the kernels that hold most of the time.
+launch without any. PIPES are read for every launch as well, in a run of their own: with them a launch runs three times
+for its counters (on an H200), and how full DRAM and L2 were would be read where an earlier pass left its data in the
+cache. The sections are for the kernels that hold most of the time.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 REGISTERS = "launch__registers_per_thread"
 WAVES = "launch__waves_per_multiprocessor"
 MULTIPROCESSORS = "launch__sm_count"
+PASSES = "profiler__replayer_passes"
+"""How often the profiler ran the launch for its counters: with a table it prints no other word of that."""
 SM_ACTIVE, SM_ACTIVE_MOST, SM_ELAPSED = "sm__cycles_active.avg", "sm__cycles_active.max", "sm__cycles_elapsed.max"
 """Cycles with a warp, of the SMs' mean and of the busiest SM, and all that the kernel took."""
 
@@ -73,8 +77,8 @@ def stall_metric(reason: str) -> str:
 BASIC = (DURATION, DRAM, OCCUPANCY, REGISTERS, *LIMITERS)
 """What GPUs of every generation count, and profilers of every age know."""
 LIGHT = (
-    *(*BASIC, WAVES, MULTIPROCESSORS, TENSOR, L2_SECTORS, SHARED, *PIPES),
-    *(SM_ACTIVE, SM_ACTIVE_MOST, SM_ELAPSED),
+    *(*BASIC, WAVES, MULTIPROCESSORS, TENSOR, L2_SECTORS, SHARED),
+    *(SM_ACTIVE, SM_ACTIVE_MOST, SM_ELAPSED, PASSES),
 )
 
 MEMORY = (

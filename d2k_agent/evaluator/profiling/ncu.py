@@ -37,8 +37,6 @@ _ENVIRONMENT = (
 _ERROR = re.compile(r'(?:==PROF== Profiling "[^"]*" - [^"]*?)?==ERROR==(?P<words>.*)')
 """An error has a line of its own or breaks off that of a launch's progress; elsewhere the words are a kernel's name."""
 
-_PASSES = re.compile(r'^(?!").*100% - (\d+) pass(?:es)?\s*$', re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class Finished:
@@ -53,10 +51,6 @@ class Finished:
     def errors(self) -> list[str]:
         """What it called an error, in its words."""
         return [found["words"].strip() for line in self.output.splitlines() if (found := _ERROR.match(line))]
-
-    def passes(self) -> int | None:
-        """How often the launches ran for their counters, the most of them all; None where it does not say."""
-        return max((int(found[1]) for found in _PASSES.finditer(self.output)), default=None)
 
     def last_words(self) -> str:
         """Its errors or, without any, its last lines, on one line."""

@@ -56,8 +56,10 @@ def profile_candidate(
     until = time.monotonic() + limit_s
     with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
         light = session.read(Pass(metrics.LIGHT), limit_s)
+        notes = [*light.notes, *several_passes(light.passes)]
+        notes += [note for note in session.add_pipes(light.launches, until) if note not in notes]
         deep = session.look_into(wish, light.launches, until) if wish.sections else Deep()
-        notes = [*light.notes, *several_passes(light.passes), *deep.notes]
+        notes += deep.notes
         label = str(workload["label"])
         profile = digest(light.launches, label, session.tool(), notes, deep.launches, deep.lines, wish)
         return replace(profile, passes=light.passes)
@@ -166,7 +168,21 @@ class _Session:
         if len(asked) < len(wanted.metrics):
             left = len(wanted.metrics) - len(asked)
             notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
-        return Reading(launches, notes, finished.passes())
+        passes = [int(found) for launch in launches if (found := value(launch, metrics.PASSES)) is not None]
+        return Reading(launches, notes, max(passes, default=None))
+
+    def add_pipes(self, launches: Sequence[Launch], until: float) -> list[str]:
+        """Read how busy the instruction pipes are in another call, into the launches of the first; notes."""
+        try:
+            found = self.read(Pass((metrics.DURATION, *metrics.PIPES)), _left(until))
+        except (ProfileUnavailable, CandidateFault) as problem:
+            # The candidate went through the first pass: what it lacks now is time, or what the profiler takes.
+            return [f"instruction pipes are left out: {problem}"]
+        if [launch.function for launch in found.launches] != [launch.function for launch in launches]:
+            return ["instruction pipes are left out: the next call of run() launched other kernels"]
+        for launch, again in zip(launches, found.launches, strict=True):
+            launch.values.update({name: again.values.get(name) for name in metrics.PIPES})
+        return list(found.notes)
 
     def look_into(self, wish: ProfileWish, launches: Sequence[Launch], until: float) -> Deep:
         """The sections of the longest kernels, of the longest first, as far as time allows."""

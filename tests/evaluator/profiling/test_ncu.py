@@ -67,16 +67,6 @@ def test_a_pass_of_some_kernels_names_them_exactly() -> None:
     assert dict(itertools.pairwise(cold))["--cache-control"] == "all"
 
 
-def test_how_often_launches_ran_is_read_off_their_progress() -> None:
-    """Case D03a, in which one has taken nine passes and the other did not say."""
-    assert Finished((CASES / "D03a_details_scaled.csv").read_text(), False).passes() == 9
-    one = '==PROF== Profiling "a - 7 passes" - 0: 0%....50%....100% - 1 pass\n"0","x 100% - 3 passes\n'
-    assert Finished(one, False).passes() == 1
-    broken_off = '==PROF== Profiling "a" - 0: 0%\n==WARNING== slow\n....50%....100% - 2 passes\n'
-    assert Finished(one + broken_off, False).passes() == 2
-    assert Finished("", False).passes() is None
-
-
 def test_no_name_of_a_kernel_can_say_more_than_a_name() -> None:
     """Case D05: names are what the profiler read off the candidate's own kernels."""
     for call in json.loads((CASES / "D05_profile_arguments.json").read_text())["calls"]:

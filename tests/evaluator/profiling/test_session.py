@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from d2k_agent.contract import Profile, ProfileWish, VerdictStatus
+from d2k_agent.contract import Bottleneck, Profile, ProfileWish, VerdictStatus
 from d2k_agent.contract.archive import own_archive, program, sized
 from d2k_agent.contract.frames import write_frame
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate, target
-from d2k_agent.evaluator.profiling.metrics import TENSOR
+from d2k_agent.evaluator.profiling.metrics import PASSES, PIPES, TENSOR
 from d2k_agent.evaluator.profiling.sections import COLD
 from d2k_agent.evaluator.profiling.session import MORE_WARM_UP_CALLS, WARM_UP_CALLS
 from d2k_agent.isolation import descendants
@@ -196,6 +196,52 @@ def test_a_kernel_that_the_profiler_failed_on_is_told_and_leaves_no_clock(tmp_pa
         device_clock(HONEST, GENERATOR, WORKLOAD, environment=environment(tmp_path, script), **given)
 
 
+def _counted(text: str, name: str, unit: str, cell: str) -> str:
+    """A table with one more counter, of which every launch has the same."""
+    cells = {'"ID"': name, '""': unit, '"0"': cell, '"1"': cell}
+    lines = text.splitlines()
+    return "".join(
+        f'{line},"{cells[line.split(",")[0]]}"\n' if line.split(",")[0] in cells else f"{line}\n" for line in lines
+    )
+
+
+def test_how_often_launches_ran_is_told_where_it_is_more_than_once(tmp_path: Path) -> None:
+    """By the profiler's own counter: it prints no progress beside a table."""
+    once = _counted(table("d2k_run"), PASSES, "pass", "1")
+    profile = profiled(tmp_path, runs_target(tmp_path, once))
+    assert (profile.passes, profile.notes) == (1, ())
+    thrice = _counted(table("d2k_run"), PASSES, "pass", "3")
+    profile = profiled(tmp_path, runs_target(tmp_path, thrice))
+    assert profile.passes == 3
+    assert [note.split(" for its")[0] for note in profile.notes] == ["each kernel ran 3 times"]
+    assert profiled(tmp_path, runs_target(tmp_path, table("d2k_run"))).passes is None
+
+
+def test_instruction_pipes_are_read_in_a_run_of_their_own(tmp_path: Path) -> None:
+    """Whose durations and other counters are not those of the profile."""
+    alu = list(PIPES)[1]
+    busy = _counted(table("d2k_run"), alu, "%", "88.5")
+    (tmp_path / "busy").write_text(busy.replace("393,536", "900,000"))
+    pipes = f'case "$options" in *{alu}*) {done_without_target(tmp_path)}; cat {tmp_path}/busy; exit ;; esac'
+    plain = profiled(tmp_path, runs_target(tmp_path, table("d2k_run")))
+    profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), pipes))
+    assert profile.duration_us == plain.duration_us
+    assert (profile.kernels[0].pipe, profile.kernels[0].pipe_percent) == (PIPES[alu], 88.5)
+    assert profile.diagnosis is not None and profile.diagnosis.bottleneck is Bottleneck.PIPE
+    assert plain.kernels[0].pipe_percent != 88.5
+
+
+def test_without_the_instruction_pipes_the_profile_says_so(tmp_path: Path) -> None:
+    alu = list(PIPES)[1]
+    failed = f'case "$options" in *{alu}*) cat > /dev/null; echo "==ERROR== out of registers"; exit 1 ;; esac'
+    profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), failed))
+    assert len(profile.notes) == 1 and profile.notes[0].startswith("instruction pipes are left out: ")
+    (tmp_path / "other").write_text(table("d2k_run").replace('"mm"', '"nn"'))
+    other = f'case "$options" in *{alu}*) {done_without_target(tmp_path)}; cat {tmp_path}/other; exit ;; esac'
+    profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), other))
+    assert profile.notes == ("instruction pipes are left out: the next call of run() launched other kernels",)
+
+
 def test_sections_are_read_for_the_longest_kernel_in_runs_of_their_own(tmp_path: Path) -> None:
     page = CASES / "source_documented.csv"
     log = f"""
@@ -204,17 +250,17 @@ case "$options" in
   *"--page source"*) {done_without_target(tmp_path)}; cat {page}; exit ;;
   *--kernel-name*) {done_without_target(tmp_path)}; cat {tmp_path}/output; exit ;;
 esac"""
-    output = '==PROF== Profiling "mm" - 1: 0%....50%....100% - 1 pass\n'
-    output += table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
+    output = table("d2k_ready").replace('"mm"', '"void at::fill_kernel<int>(int)"') + _later(table("d2k_run"))
     wish = ProfileWish(("memory", "source"))
     profile = profiled(tmp_path, runs_target(tmp_path, output, log), wish=wish)
     (kernel,) = profile.kernels
-    assert (profile.sections, profile.notes, profile.passes) == (("memory", "source"), (COLD,), 1)
+    assert (profile.sections, profile.notes) == (("memory", "source"), (COLD,))
     assert kernel.section_launches == kernel.launches == 2
     assert kernel.counters["dram__bytes_read.sum"] == pytest.approx(174.0e6, rel=0.01)
     assert [line.line for line in kernel.hot_lines] == [12, 14, 20]
-    first, second, third = (tmp_path / "asked").read_text().splitlines()
-    assert "--kernel-name" not in first and "dram__bytes_read" not in first
+    first, pipes, second, third = (tmp_path / "asked").read_text().splitlines()
+    assert all("--kernel-name" not in words and "dram__bytes_read" not in words for words in (first, pipes))
+    assert not any(name in first for name in PIPES) and all(name in pipes for name in PIPES)
     assert "dram__bytes_read.sum" in second and "--page source" in third
     assert all("--kernel-name regex:^(mm|fill_kernel)$" in words for words in (second, third))
     assert "--cache-control none" in first and "--cache-control all" in second and "--cache-control all" in third
