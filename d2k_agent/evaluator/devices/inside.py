@@ -247,8 +247,9 @@ class InsideCuda:
                 yield meter
         finally:
             torch.set_deterministic_debug_mode("default")
-        # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
-        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.max_memory_allocated())
+        # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's. What was
+        # asked for counts: the allocator rounds each tensor up, which alone is more than a small shape's bound.
+        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.memory_stats().get("requested_bytes.all.peak", 0))
 
     def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
         """Its kernels: what operators launch is among them. They are captured, and do not run."""
