@@ -27,7 +27,7 @@ SHAPES = {
     "two experts to a group": (7, 16, 8, 3, 2),
     "one choice": (3, 48, 1, 1, 1),
     "every expert chosen": (4, 6, 1, 1, 6),
-    "many rows to a program": (39, 16, 2, 1, 2),
+    "rows that are counted together": (39, 16, 2, 1, 2),
     "no rows": (0, 16, 2, 1, 2),
 }
 

@@ -33,8 +33,13 @@ def fresh_draw(inputs: list, generator: torch.Generator) -> list:
 
 
 def ties(inputs: list, generator: torch.Generator) -> list:
-    """Logits on a coarse grid and no bias, so that equal scores are everywhere; every seventh row is constant."""
-    logits = (_normal(inputs[0].shape, generator, inputs[0]) * 8).round() / 8
+    """Logits on a grid and no bias, so that equal scores are everywhere; every seventh row is constant.
+
+    Every other row has a grid so coarse that also the two best ones of a group are mostly equal.
+    """
+    steps = torch.full_like(inputs[0][:, :1], 8.0)
+    steps[1::2] = 2.0
+    logits = (_normal(inputs[0].shape, generator, inputs[0]) * steps).round() / steps
     logits[::7] = logits[::7, :1]
     return [logits, torch.zeros_like(inputs[1]), *inputs[2:]]
 
