@@ -60,7 +60,8 @@ def test_what_the_table_shows_is_in_its_json_too(capsys: Printed) -> None:
     assert muon["speedup"] == pytest.approx(latencies["baseline_ms"] / latencies["expert_ms"])
     assert muon["sol_score"] is None and "below the reference's floor" in muon["no_score"]
     moe = tasks["moe_grouped_topk"]["floors"]["dsv3_decode"]
-    assert (moe["headroom"], moe["speedup"], moe["no_score"]) == (None, None, "nothing was measured")
+    assert moe["sol_score"] is None and "bound by one launch" in moe["no_score"]
+    assert moe["speedup"] > 1
 
 
 def test_show_says_on_how_many_ranks_a_task_is_judged(capsys: Printed) -> None:

@@ -168,7 +168,7 @@ class _Session:
         if len(asked) < len(wanted.metrics):
             left = len(wanted.metrics) - len(asked)
             notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
-        passes = [int(found) for launch in launches if (found := value(launch, metrics.PASSES)) is not None]
+        passes = [int(count) for launch in launches if (count := value(launch, metrics.PASSES)) is not None]
         return Reading(launches, notes, max(passes, default=None))
 
     def add_pipes(self, launches: Sequence[Launch], until: float) -> list[str]:

@@ -17,7 +17,6 @@ import pytest
 
 from d2k_agent.evaluator.profiling import metrics, ncu
 from d2k_agent.evaluator.profiling.ncu import (
-    Finished,
     Pass,
     command_line,
     describe_tool,
