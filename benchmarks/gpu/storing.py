@@ -104,9 +104,15 @@ def latencies_data(verdicts: Verdicts, compulsory: Mapping[str, float] | None = 
         "task_digest": environment["task_digest"],
         "evaluator_digest": environment["evaluator_digest"],
         "sha256": {name: verdicts[name]["candidate_sha256"] for name in SOURCES},
-        "method": "benchmarks/gpu/tasks.py: one machine, one session; the expert A B B A with the baseline",
+        "method": f"benchmarks/gpu/tasks.py: one machine, {_sessions(verdicts)}; the expert A B B A with the baseline",
     }
     return {"workloads": workloads, "provenance": provenance}
+
+
+def _sessions(verdicts: Verdicts) -> str:
+    """In how many runs of the benchmark the verdicts were reached."""
+    number = len({verdict["session"] for verdict in verdicts.values()})
+    return "one session" if number == 1 else f"{number} sessions that the baseline joins"
 
 
 def store(task: Task, verdicts: Verdicts) -> str:

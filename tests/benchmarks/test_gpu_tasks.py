@@ -69,6 +69,14 @@ def test_latencies_are_stored_with_the_policy_of_each(tmp_path: Path) -> None:
     assert stored["provenance"]["policy"] == "events_batch" and "ranks" not in stored["provenance"]
 
 
+def test_how_many_sessions_it_took_is_stored(tmp_path: Path) -> None:
+    task = moved(MUON, tmp_path)
+    for session, told in (("2026-11-30T10:00:00Z 1", "one session;"), ("2026-11-30T11:00:00Z 2", "2 sessions that")):
+        assert storing.store(task, changed(verdicts(MUON), "reference", session=session)) == ""
+        stored = json.loads((tmp_path / "hidden" / "baselines.json").read_text())
+        assert f"one machine, {told}" in stored["provenance"]["method"]
+
+
 def test_four_ranks_are_stored_beside_two_with_what_crossed_the_links(tmp_path: Path) -> None:
     task, label = moved(DISPATCH, tmp_path), DISPATCH.workloads[0].label
     for ranks in (4, 2, 4):

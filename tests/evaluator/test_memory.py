@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("torch")
 
 from d2k_agent.contract import JobKind, TaskBundle, VerdictStatus
+from d2k_agent.evaluator.devices.inside import asked_bytes
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.scaling import HONEST, KERNEL, job, task
 
@@ -34,6 +35,22 @@ TUNED = HONEST.replace(
     "@triton.autotune([triton.Config({}, num_warps=warps) for warps in (1, 2)], key=['n'], restore_value=['y'])\n"
     "@triton.jit",
 )
+
+
+@pytest.mark.parametrize(
+    ("requested", "allocated", "blocks", "asked"),
+    [
+        pytest.param(384, 1024, 2, 384, id="what two small tensors were rounded up to"),
+        pytest.param(1 << 20, 1 << 20, 1, 1 << 20, id="nothing rounded"),
+        pytest.param(20 << 20, 21 << 20, 1, (21 << 20) - 512, id="a block much larger than what was asked for"),
+        pytest.param(None, 1 << 20, 4, (1 << 20) - 2048, id="an allocator that keeps no count of requests"),
+    ],
+)
+def test_on_a_gpu_what_tensors_asked_for_counts(requested: int | None, allocated: int, blocks: int, asked: int) -> None:
+    statistics = {"allocated_bytes.all.peak": allocated, "allocation.all.peak": blocks}
+    if requested is not None:
+        statistics["requested_bytes.all.peak"] = requested
+    assert asked_bytes(statistics) == asked
 
 
 @pytest.fixture(scope="module")

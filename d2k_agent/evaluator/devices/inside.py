@@ -8,7 +8,7 @@ import mmap
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
@@ -28,6 +28,18 @@ _LATE_S = 0.01
 """Long enough for run() to launch all that it launches."""
 _TAKEN_AWAY = 0xFF
 """NaN in floating-point formats."""
+_ROUNDING = 512
+"""Bytes: PyTorch's allocator rounds what a tensor asks for up to a multiple."""
+
+
+def asked_bytes(statistics: Mapping[str, int]) -> int:
+    """The most bytes that tensors asked for at once, by `torch.cuda.memory_stats()` since its peaks were reset.
+
+    Without the rounding: of small tensors it is more than they ask for, and more than a small shape's bound allows.
+    What a block has beyond the rounding counts.
+    """
+    beyond = statistics["allocated_bytes.all.peak"] - _ROUNDING * statistics["allocation.all.peak"]
+    return max(statistics.get("requested_bytes.all.peak", 0), beyond)
 
 
 class Mark(Protocol):
@@ -247,9 +259,8 @@ class InsideCuda:
                 yield meter
         finally:
             torch.set_deterministic_debug_mode("default")
-        # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's. What was
-        # asked for counts: the allocator rounds each tensor up, which alone is more than a small shape's bound.
-        meter.peak_bytes = max(meter.peak_bytes, torch.cuda.memory_stats().get("requested_bytes.all.peak", 0))
+        # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
+        meter.peak_bytes = max(meter.peak_bytes, asked_bytes(torch.cuda.memory_stats()))
 
     def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
         """Its kernels: what operators launch is among them. They are captured, and do not run."""

@@ -29,6 +29,8 @@ WARM_UP_CALLS, MORE_WARM_UP_CALLS = 3, 4
 """Calls before the one that is profiled: so many, and up to so many more, that nobody can know."""
 MOST_DEEP_KERNELS, DEEP_SHARE = 3, 0.8
 """Sections look into the longest kernels: as many as hold this part of the time, and no more of them than that."""
+MORE_S = 10.0
+"""Allowed to the run that reads the instruction pipes, beyond twice the time of the first one."""
 _CUT = f"run() launched more than {ncu.MOST_LAUNCHES} kernels: only the first {ncu.MOST_LAUNCHES} were profiled"
 
 
@@ -57,7 +59,9 @@ def profile_candidate(
     with _session(source, generator, workload, scratch_parent, unsafe, environment, device) as session:
         light = session.read(Pass(metrics.LIGHT), limit_s)
         notes = [*light.notes, *several_passes(light.passes)]
-        notes += [note for note in session.add_pipes(light.launches, until) if note not in notes]
+        # The first run compiled. Where the second one takes much longer, the time is left for the sections.
+        limit_s = min(_left(until), 2 * (limit_s - _left(until)) + MORE_S)
+        notes += [note for note in session.add_pipes(light.launches, limit_s) if note not in notes]
         deep = session.look_into(wish, light.launches, until) if wish.sections else Deep()
         notes += deep.notes
         label = str(workload["label"])
@@ -165,21 +169,21 @@ class _Session:
         self._ours = tuple(dict.fromkeys(ready)) or self._ours
         notes = [_CUT] if not wanted.kernels and len(launches) >= ncu.MOST_LAUNCHES else []
         notes += missing(finished)
-        if len(asked) < len(wanted.metrics):
-            left = len(wanted.metrics) - len(asked)
+        left = len(set(wanted.metrics) - set(asked))
+        if left:
             notes.append(f"{left} counter(s) are not known for this GPU: what they say is left out")
         passes = [int(count) for launch in launches if (count := value(launch, metrics.PASSES)) is not None]
         return Reading(launches, notes, max(passes, default=None))
 
-    def add_pipes(self, launches: Sequence[Launch], until: float) -> list[str]:
-        """Read how busy the instruction pipes are in another call, into the launches of the first; notes."""
+    def add_pipes(self, launches: Sequence[Launch], limit_s: float) -> list[str]:
+        """Read how busy the instruction pipes are in another process's call, into the launches of the first; notes."""
         try:
-            found = self.read(Pass((metrics.DURATION, *metrics.PIPES)), _left(until))
+            found = self.read(Pass((metrics.DURATION, *metrics.PIPES)), limit_s)
         except (ProfileUnavailable, CandidateFault) as problem:
             # The candidate went through the first pass: what it lacks now is time, or what the profiler takes.
             return [f"instruction pipes are left out: {problem}"]
-        if [launch.function for launch in found.launches] != [launch.function for launch in launches]:
-            return ["instruction pipes are left out: the next call of run() launched other kernels"]
+        if list(map(_launched, found.launches)) != list(map(_launched, launches)):
+            return ["instruction pipes are left out: in another process run() launched otherwise"]
         for launch, again in zip(launches, found.launches, strict=True):
             launch.values.update({name: again.values.get(name) for name in metrics.PIPES})
         return list(found.notes)
@@ -292,6 +296,10 @@ def run_target(
         return read_progress(report), finished
     finally:
         os.close(report)
+
+
+def _launched(launch: Launch) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
+    return launch.name, launch.grid, launch.block
 
 
 def _left(until: float) -> float:

@@ -35,7 +35,7 @@ def fresh_draw(inputs: list, generator: torch.Generator) -> list:
 def ties(inputs: list, generator: torch.Generator) -> list:
     """Logits on a grid and no bias, so that equal scores are everywhere; every seventh row is constant.
 
-    Every other row has a grid so coarse that also the two best ones of a group are mostly equal.
+    Every other row has a grid so coarse that the two best of a third of the groups are equal, or of more.
     """
     steps = torch.full_like(inputs[0][:, :1], 8.0)
     steps[1::2] = 2.0
@@ -143,7 +143,7 @@ def padding_rows(inputs: list, expected: dict) -> torch.Tensor:
 
 
 def memory_cap_bytes(workload: dict) -> int:
-    """Both outputs, counts of a program for every eight rows or of 4 * 132, and room: no byte for each logit."""
+    """Both outputs, room for partial counts, however they are made, and some more: no byte for each logit."""
     tokens, experts = workload["tokens"], workload["experts"]
     counts = 4 * experts * min(4 * 132, -(-tokens // 8))
     return 8 * tokens * workload["topk"] + counts + min(1 << 20, tokens * experts // 4)

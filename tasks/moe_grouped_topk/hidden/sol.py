@@ -1,7 +1,8 @@
 """Counts of one call, by workload: no count is measured, and no agent sees what the best known algorithm needs.
 
-There is no matrix product, and bytes are all that is counted. The floor is not reached by them alone: each row is a
-chain of reductions of which none can begin before the one before it ends.
+There is no matrix product, and bytes are all that is counted: those that no design can do without. The floor is not
+reached by them alone: each row is a chain of reductions of which none can begin before the one before it ends, and all
+rows add to the same few counters, for which a second launch is the cheaper way where there are many.
 """
 
 

@@ -18,7 +18,7 @@ JOBS = {
     "wrong host code": job("wrong_host_code", "h200", [[32, 32]], SQUARE),
     "never returns": job("never_returns", "h200", SQUARE, limit_s=2.0),
     "leaves": job("leaves", "h200", SQUARE),
-    "no time for kernels": job("D09a_out_of_resources", "h200", PRODUCTION, limit_s=1.0),
+    "no time for kernels": job("compiles_for_minutes", "h200", SQUARE, limit_s=2.0),
     "unknown target": job("gluon_copy", "b9", SQUARE),
     "interpreting": job("leaves", "h200", SQUARE, environment={"TRITON_INTERPRET": "1"}),
 }
@@ -90,8 +90,10 @@ def test_host_code_that_never_returns_ends_at_the_limit(answers: dict[str, Any])
 
 def test_a_compiler_that_takes_too_long_is_ended_and_named(answers: dict[str, Any]) -> None:
     answer = answers["no time for kernels"]
-    assert answer.report.error_kind == "time" and answer.seconds < 8
-    assert "0 of 1 kernel variants were compiled; kernel _mm was still being compiled after" in answer.report.error
+    assert answer.report.error_kind == "time" and answer.seconds < 12
+    assert (
+        "0 of 1 kernel variants were compiled; kernel _unrolled was still being compiled after" in answer.report.error
+    )
 
 
 def test_an_unknown_target_is_an_error_of_the_caller_that_lists_the_known_ones(told: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ from tests.evaluator.profiling.fakes import (
 )
 
 HONEST = "def run(x):\n    return x * 2\n"
+OTHERWISE = "instruction pipes are left out: in another process run() launched otherwise"
 NOT_OURS = {"TRITON_INTERPRET": "1", "SECRET": "CANARY"}
 
 
@@ -239,7 +240,19 @@ def test_without_the_instruction_pipes_the_profile_says_so(tmp_path: Path) -> No
     (tmp_path / "other").write_text(table("d2k_run").replace('"mm"', '"nn"'))
     other = f'case "$options" in *{alu}*) {done_without_target(tmp_path)}; cat {tmp_path}/other; exit ;; esac'
     profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), other))
-    assert profile.notes == ("instruction pipes are left out: the next call of run() launched other kernels",)
+    assert profile.notes == (OTHERWISE,)
+    (tmp_path / "other").write_text(table("d2k_run").replace("(32, 16, 1)", "(32, 8, 1)", 1))
+    assert profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), other)).notes == (OTHERWISE,)
+
+
+def test_pipes_that_this_gpu_does_not_have_are_told_as_left_out(tmp_path: Path) -> None:
+    """Also where so many are refused that only what every GPU counts is asked for at last."""
+    refused = "".join(
+        f'case "$options" in *{name}*) echo "==ERROR== Failed to find metric {name}"; exit 1 ;; esac\n'
+        for name in PIPES
+    )
+    profile = profiled(tmp_path, runs_target(tmp_path, table("d2k_run"), refused))
+    assert profile.notes == ("6 counter(s) are not known for this GPU: what they say is left out",)
 
 
 def test_sections_are_read_for_the_longest_kernel_in_runs_of_their_own(tmp_path: Path) -> None:
