@@ -7,7 +7,8 @@ first workload or at all that are registered; then cheats of tests/cheats whose 
 tests. With tiers: as `solve` submits them, static rules first, A B B A only for what beats the incumbent. Without: no
 static rules, A B B A for whatever is right. Both must rank the submissions alike. On two GPUs both run at a time.
 
-Needs one NVIDIA GPU, torch and triton; nothing of the controller.
+Needs one NVIDIA GPU, torch and triton; nothing of the controller. Each verdict is appended to FILE as it is reached,
+and what FILE holds already is not judged again: the same command goes on where it was ended.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from benchmarks.gpu.results import ResultsFile, end_when_terminated
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict
-from d2k_agent.contract.wire import to_data
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, source_sha256
+from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
 from tests.evaluator.corpus import CORPUS, REGISTERED, muon_small
@@ -83,16 +86,29 @@ def judged(
     return launcher.launch(job)
 
 
-def protocol(gpu: str, tiers: bool, all_workloads: bool) -> list[tuple[str, Verdict]]:
-    """All verdicts by an evaluator on that GPU, in the order of submission."""
+def names(name: str, source: str, task: TaskBundle, labels: tuple[str, ...], tiers: bool) -> tuple[str, str]:
+    """What a submission is called on the screen, and its key among the results: with all texts that it rests on."""
+    called = f"{name}, {'with' if tiers else 'without'} tiers"
+    return called, f"{called} {source_sha256(chr(0).join([task.digest, source, baseline(), *labels]))}"
+
+
+def protocol(
+    gpu: str, tiers: bool, all_workloads: bool, results: ResultsFile, writing: Lock
+) -> list[tuple[str, Verdict]]:
+    """All verdicts by an evaluator on that GPU, in the order of submission; those that `results` holds are not new."""
     best: float | None = None
     verdicts = []
     launcher = ProcessLauncher({**here().evaluator_environment(), "CUDA_VISIBLE_DEVICES": gpu})
     try:
         for name, source, task, labels in submissions(all_workloads):
-            verdict = judged(launcher, source, task, labels, best, tiers)
-            said = f"{name}, {'with' if tiers else 'without'} tiers: {verdict.status}, {gpu_s(verdict):.1f} GPU s"
-            print(said, file=sys.stderr, flush=True)
+            called, key = names(name, source, task, labels, tiers)
+            item = results.get(key)
+            if item is None:
+                verdict = judged(launcher, source, task, labels, best, tiers)
+                print(f"{called}: {verdict.status}, {gpu_s(verdict):.1f} GPU s", file=sys.stderr, flush=True)
+                with writing:
+                    item = results.add(key, verdict=to_data(verdict))
+            verdict = from_data(Verdict, item["verdict"])
             if verdict.geomean_speedup is not None:
                 best = max(best or 0.0, verdict.geomean_speedup)
             verdicts.append((name, verdict))
@@ -140,20 +156,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", default="0", help="indices of one GPU, or of two with a comma between")
     parser.add_argument("--all-workloads", action="store_true", help="all registered workloads of Muon, not the first")
-    parser.add_argument("--json", type=Path, help="write all verdicts here")
+    parser.add_argument("--json", type=Path, help="append each verdict here, and go on from what is there")
     options = parser.parse_args(arguments)
     gpus = options.gpus.split(",")
     if len(gpus) > 2:
         parser.error("--gpus takes one index, or two with a comma between")
-    with ThreadPoolExecutor(max_workers=len(gpus)) as pool:
-        with_tiers, without = pool.map(protocol, (gpus[0], gpus[-1]), (True, False), [options.all_workloads] * 2)
+    end_when_terminated()
+    results, writing = ResultsFile(options.json), Lock()
+    both = [
+        (gpu, tiers, options.all_workloads, results, writing) for gpu, tiers in ((gpus[0], True), (gpus[-1], False))
+    ]
+    try:
+        if len(gpus) == 1:
+            with_tiers, without = (protocol(*given) for given in both)
+        else:
+            with ThreadPoolExecutor(max_workers=2) as pool:
+                with_tiers, without = pool.map(protocol, *zip(*both, strict=True))
+    except KeyboardInterrupt:
+        kept = "is lost without --json FILE" if options.json is None else "is kept: the same command goes on from there"
+        print(f"ended early; what was judged {kept}", flush=True)
+        return 130
     print("\n".join(lines(with_tiers, without)))
-    if options.json is not None:
-        data = {
-            "with tiers": [{"name": name, "verdict": to_data(verdict)} for name, verdict in with_tiers],
-            "without": [{"name": name, "verdict": to_data(verdict)} for name, verdict in without],
-        }
-        options.json.write_text(json.dumps(data) + "\n", encoding="utf-8")
     return 0
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from threading import Lock
 
-from benchmarks.gpu.tiers import CHEATS, lines, ranking, submissions
+from benchmarks.gpu.results import ResultsFile
+from benchmarks.gpu.tiers import CHEATS, lines, names, protocol, ranking, submissions
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import Measurement, Verdict, VerdictStatus, WorkloadResult
+from d2k_agent.contract.wire import to_data
 from tests.agent.scene import HERE
 
 GPU = replace(HERE, device="cuda", device_name="NVIDIA H200")
@@ -40,3 +44,16 @@ def test_the_gpu_seconds_saved_and_another_ranking_are_told() -> None:
     assert "GPU seconds: 20 with tiers, 40 without, 50% saved" in text
     assert "ranking: a, b; the same without" in text
     assert "ranking: a, b; NOT the same: b, a without" in "\n".join(lines(with_tiers, other))
+
+
+def test_what_was_judged_before_is_not_judged_again(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    results, expected = ResultsFile(path), []
+    for number, (name, source, task, labels) in enumerate(submissions(False)):
+        _, verdict = timed(name, 1.0 + number, 10.0)
+        results.add(names(name, source, task, labels, tiers=True)[1], verdict=to_data(verdict))
+        expected.append((name, verdict))
+    assert protocol("0", True, False, ResultsFile(path), Lock()) == expected
+    assert len(
+        {names(*submission, tiers=tiers)[1] for submission in submissions(False) for tiers in (True, False)}
+    ) == (2 * len(expected))
