@@ -29,6 +29,11 @@ from d2k_agent.contract.data_sheets import data_sheet
 from d2k_agent.errors import UsageError
 
 SOURCES = ("expert.py", "baseline.py")
+PROOFS = {
+    "expert.py": "it shows that the gates can be reached",
+    "baseline.py": "speedups are over it",
+    "wrong.toml": "it shows that the gates tell right from wrong",
+}
 SHOWN = 5
 
 
@@ -157,6 +162,19 @@ def _rules(path: Path) -> Iterator[str]:
         yield f"rules.toml: {problem}"
 
 
+def _sources(task: Task) -> Iterator[str]:
+    """What the proof runs is there, and is Python."""
+    if task.guidance is None:
+        yield "there is no guidance folder: such a task can be solved, and nothing shows that its gates can be reached"
+        return
+    for name, shows in PROOFS.items():
+        path = task.guidance / name
+        if not path.is_file():
+            yield f"{path} is missing: {shows}"
+        elif path.suffix == ".py" and "run" not in _functions(path):
+            yield f"{path} defines no run(...)"
+
+
 def _guidance(task: Task) -> Iterator[str]:
     if task.guidance is None:
         return
@@ -217,6 +235,7 @@ CHECKS: dict[str, Callable[[Task], Iterator[str]]] = {
     "hidden": _hidden_checks,
     "guidance": _guidance,
     "secrecy": _secrecy,
+    "sources": _sources,
     "wrong.toml": _wrong,
     "speed of light": _speed_of_light,
 }

@@ -94,7 +94,14 @@ FILES = {
     "solution.py": "def run(x):\n    raise NotImplementedError\n",
     "hidden/check.py": "def negative(x, generator):\n    return x\n\ndef memory_cap_bytes(w):\n    return 0\n",
     "hidden/rules.toml": "",
-    "guidance/expert.py": "def secret_doubling_kernel(pointer):\n    return pointer\n",
+    "guidance/expert.py": "def secret_doubling_kernel(pointer):\n    return pointer\n\n\ndef run(x):\n    return x\n",
+    "guidance/baseline.py": "def run(x):\n    return x\n",
+    "guidance/wrong.toml": """[[wrong]]
+name = "nothing_returned"
+source = "baseline.py"
+fails = "* outputs"
+replace = [["return x", "return None"]]
+""",
 }
 
 

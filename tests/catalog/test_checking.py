@@ -30,6 +30,12 @@ def changed(data: dict[str, Any], *path: Any, value: Any) -> dict[str, Any]:
     return result
 
 
+def test_a_task_without_guidance_is_told_to_prove_nothing(tmp_path: Path) -> None:
+    names = (f"guidance/{name}" for name in ("guidance.json", "expert.py", "baseline.py", "wrong.toml"))
+    found = failed(write_task(tmp_path, files=dict.fromkeys(names)))
+    assert set(found) == {"sources"} and "there is no guidance folder" in found["sources"]
+
+
 @pytest.mark.parametrize("slug", SHIPPED)
 def test_every_shipped_task_passes(slug: str) -> None:
     findings = check_task(find_task(slug))
@@ -44,6 +50,10 @@ def test_a_correct_task_of_ones_own_passes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "check", "said"),
     [
+        ({"guidance/baseline.py": None}, "sources", "baseline.py is missing: speedups are over it"),
+        ({"guidance/wrong.toml": None}, "sources", "wrong.toml is missing: it shows that the gates tell right"),
+        ({"guidance/expert.py": "def run(x:\n"}, "sources", "expert.py, line 1: "),
+        ({"guidance/expert.py": "def go(x):\n    return x\n"}, "sources", "expert.py defines no run(...)"),
         ({"solution.py": " \n"}, "files", "solution.py is empty"),
         ({"hidden/check.py": None}, "files", "hidden/check.py is missing"),
         ({"reference.py": "def run(x:\n"}, "python", "reference.py, line 1"),

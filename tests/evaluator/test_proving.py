@@ -26,6 +26,12 @@ def launcher() -> Iterator[ProcessLauncher]:
     launcher.close()
 
 
+def with_check(bundle: TaskBundle, old: str, new: str) -> TaskBundle:
+    text = bundle.hidden["check.py"]
+    assert text.count(old) == 1
+    return dataclasses.replace(bundle, hidden={**bundle.hidden, "check.py": text.replace(old, new)})
+
+
 def with_gates(bundle: TaskBundle, *gates: dict[str, Any]) -> TaskBundle:
     hidden = json.loads(bundle.hidden["workloads.json"]) | {"gates": list(gates)}
     return dataclasses.replace(bundle, hidden={**bundle.hidden, "workloads.json": json.dumps(hidden)})
@@ -60,11 +66,15 @@ LOOSE = {"output": "y", "gate": "allclose_share", "atol": 0.006, "rtol": 0.02, "
             task(
                 get_inputs_py="import torch\n\n\ndef get_inputs(config):\n    return [torch.ones(config['n']), 3.0]\n"
             ),
-            "two seeds give the same inputs",
+            "two seeds give the same argument 0: get_inputs must draw it from config['seed']",
         ),
         (
             task(reference_py="import torch\n\n\ndef run(x, factor):\n    return x / 0\n"),
             "the reference fails its own gate",
+        ),
+        (
+            with_check(task(), "torch.zeros_like(inputs[0])", "inputs[0].zero_()"),
+            "zeros of hidden/check.py changes the argument 0 that it is given: copy it",
         ),
     ],
 )

@@ -40,7 +40,7 @@ def task() -> LoadedTask:
     return LoadedTask(find_task("moe_grouped_topk").bundle())
 
 
-@pytest.mark.parametrize("vary", ["ties", "negative_scores", "some_rows_valid"])
+@pytest.mark.parametrize("vary", ["ties", "negative_scores", "some_rows_valid", "wide_bias"])
 def test_the_contract_is_checked_on_a_gpu_at_every_shape_that_a_kernel_may_be_specialised_for(vary: str) -> None:
     late = [item for item in task().variations if item.get("late") and item["vary"] == vary]
     assert all("cuda" in item["devices"] for item in late)

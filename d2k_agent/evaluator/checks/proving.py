@@ -23,9 +23,10 @@ def prove(task: LoadedTask, device: Device, seed: str, progress: Callable[[str],
     """What each series that a submission goes through first came to: `untimed` where the task holds.
 
     Checks: the reference gives the same twice, changes what it declares alone (over several calls as its effect says)
-    and passes its own gates, two seeds give two draws, and outputs that nobody had to compute (zeros, ones, copies of
-    inputs) fail, each one beside right others as well; so does state that was left alone, overwritten or added to
-    twice. Every gate finds rows that it is for. Raises TaskFault where the task's code fails.
+    and passes its own gates, two seeds give two draws of each input, a variation spares what it is given, and outputs
+    that nobody had to compute (zeros, ones, copies of inputs) fail, each one beside right others as well; so does state
+    that was left alone, overwritten or added to twice. Every gate finds rows that it is for. Raises TaskFault where the
+    task's code fails.
     """
     results = [_proved(task, device, series, seed, progress) for series in planned(task, device, late=False)]
     return [*results, _all_used(task, results)]
@@ -53,8 +54,10 @@ def _proved(
     arguments = _draw(task, device, series, derive(seed, series.label, 1))
     expected = task.expected(arguments)
     checks = [_repeats(expected, task.expected(arguments)), _spares(task, arguments)]
-    if series.vary is None:  # a variation may leave nothing to chance, as all zeros do
+    if series.vary is None:
         checks.append(_varies(arguments, _draw(task, device, series, derive(seed, series.label, 2))))
+    else:  # it may leave nothing to chance, as all zeros do
+        checks.append(_varied_apart(task, device, series, derive(seed, series.label, 1)))
     if checks[0].passed:
         checks += _own_gates(task, arguments, expected)
         checks += [_chains(task, arguments, expected)] * bool(task.mutated)
@@ -92,10 +95,33 @@ def _spares(task: LoadedTask, arguments: Sequence[Any]) -> Check:
 
 
 def _varies(one: Sequence[Any], other: Sequence[Any]) -> Check:
-    pairs = [(a, b) for a, b in zip(one, other, strict=True) if isinstance(a, torch.Tensor)]
-    varies = not pairs or not all(_equal(a, b) for a, b in pairs)
-    message = "" if varies else "two seeds give the same inputs: get_inputs must draw them from config['seed']"
-    return Check("*", "draws", None, None, varies, message)
+    """Each tensor differs by seed; one number may be the workload's."""
+    alike = [
+        position
+        for position, (a, b) in enumerate(zip(one, other, strict=True))
+        if isinstance(a, torch.Tensor) and a.numel() > 1 and _equal(a, b)
+    ]
+    told = f"two seeds give the same argument {alike[0]}: get_inputs must draw it from config['seed']" if alike else ""
+    return Check("*", "draws", None, None, not alike, told)
+
+
+def _varied_apart(task: LoadedTask, device: Device, series: Series, seed: str) -> Check:
+    """A variation returns other tensors, or those that it was given as they were."""
+    assert series.vary is not None
+    given = task.arguments(series.workload, seed, device.name)
+    before = [value.clone() if isinstance(value, torch.Tensor) else value for value in given]
+    task.vary(series.vary, given, derive(seed, "vary"))
+    changed = [
+        position
+        for position, (now, was) in enumerate(zip(given, before, strict=True))
+        if isinstance(now, torch.Tensor) and not _equal(now, was)
+    ]
+    told = (
+        f"{series.vary} of hidden/check.py changes the argument {changed[0]} that it is given: copy it"
+        if changed
+        else ""
+    )
+    return Check("*", "varied", None, None, not changed, told)
 
 
 def _own_gates(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Iterator[Check]:
