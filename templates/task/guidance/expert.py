@@ -1,4 +1,4 @@
-"""To be written: the design in a paragraph. What follows doubles a vector and stands for it."""
+"""To be written: the design in a paragraph. What follows scales a vector and stands for it."""
 
 import torch
 import triton
