@@ -47,6 +47,17 @@ def source_latencies(folder: Path, ranks: int | None = None) -> dict[str, Source
     return _read(path, others[str(ranks)]) if str(ranks) in others else {}
 
 
+def measured_digest(folder: Path) -> str | None:
+    """The digest of the task as it was when its sources were measured; None where nobody knows.
+
+    Raises UsageError where the file is no JSON object.
+    """
+    path = folder / "hidden" / "baselines.json"
+    provenance = read_object(path).get("provenance") if path.is_file() else None
+    digest = provenance.get("task_digest") if isinstance(provenance, dict) else None
+    return digest if isinstance(digest, str) else None
+
+
 def _read(path: Path, data: Any) -> dict[str, SourceLatencies]:
     try:
         device = str(data["provenance"]["device"])

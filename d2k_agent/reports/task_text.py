@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from d2k_agent.catalog import SourceLatencies, source_latencies, speed_of_light
+from d2k_agent.catalog import SourceLatencies, measured_digest, source_latencies, speed_of_light
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.reports.headroom import Floors, floors_of, sol_score
 from d2k_agent.reports.tables import UNKNOWN, number, readable_time, table
@@ -25,6 +25,7 @@ MODELLED = (
     "reference's floor, and the baseline's latency over its own."
 )
 NO_LAUNCH = "A floor below what one launch takes is reached by nobody; of {} that is not known."
+EARLIER = "Measured under an earlier form of the task, its sources being the same: {}."
 WHERE_NOT_MEASURED = device_name("b200")
 """The GPU of the floors of a workload that was measured on none: the default target."""
 
@@ -109,6 +110,8 @@ def floors_text(tasks: Sequence[Task], ceilings: KnownOf) -> str:
         if item.latencies is not None and item.sol_score[0] is None:
             reasons.setdefault((slug, item.sol_score[1]), []).append(item.label)
     lines += [f"No SOL score for {slug}, {', '.join(labels)}: {why}." for (slug, why), labels in reasons.items()]
+    earlier = [task.slug for task in tasks if measured_digest(task.folder) not in (None, task.bundle().digest)]
+    lines += [EARLIER.format(", ".join(earlier))] * bool(earlier)
     unknown = {item.device_name for _, item in found if item.floors.best is not None and not item.launch_known}
     return "\n".join([*lines, *(NO_LAUNCH.format(name) for name in sorted(unknown))])
 

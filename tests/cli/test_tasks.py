@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from d2k_agent.catalog import list_tasks
+from d2k_agent.catalog import find_task, list_tasks
 from d2k_agent.cli.entry import main
 from d2k_agent.reports.tables import readable_time
 
@@ -99,3 +100,14 @@ def test_stage_writes_what_an_agent_would_see_and_nothing_else(capsys: Printed, 
     assert set(staged["files"]) == SHARED == {path.name for path in (tmp_path / "bare").iterdir()}
     assert main(["tasks", "stage", "muon", "--levels", "L1", "--out", str(tmp_path / "guided")]) == 0
     assert {path.name for path in (tmp_path / "guided").iterdir()} == SHARED | {"guidance.json"}
+
+
+def test_latencies_of_an_earlier_form_of_a_task_are_told_as_such(capsys: Printed, tmp_path: Path) -> None:
+    folder = tmp_path / "muon"
+    shutil.copytree(find_task("muon").folder, folder)
+    assert main(["tasks", "show", str(folder)]) == 0
+    assert "earlier form" not in capsys.readouterr().out
+    with (folder / "hidden" / "check.py").open("a", encoding="utf-8") as file:
+        file.write("\n# another check\n")
+    assert main(["tasks", "show", str(folder)]) == 0
+    assert "Measured under an earlier form of the task, its sources being the same: muon." in capsys.readouterr().out
