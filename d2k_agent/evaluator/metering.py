@@ -27,6 +27,8 @@ _VIEWS = {
     *("split", "split_with_sizes", "unbind", "chunk", "set_"),
 }
 _GLUE = _COPIES | _ALLOCATIONS | _VIEWS
+_WRITES_VALUES = _COPIES | {"fill_"}
+"""They may be given a tensor of another type, and cast it then: `x.fill_(y[0])` as well as `x.copy_(y)`."""
 _HOST_READS = frozenset(
     {
         *("tolist", "numpy", "__array__", "__dlpack__", "__repr__", "__format__", "__reduce_ex__"),
@@ -109,7 +111,7 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
         if name not in _GLUE:
             self.note(name)  # before it runs: one that fails was meant to compute all the same
         result = func(*args, **(kwargs or {}))
-        casts = name in _COPIES and len({tensor.dtype for tensor in (*operands, *_tensors(result))}) > 1
+        casts = name in _WRITES_VALUES and len({tensor.dtype for tensor in (*operands, *_tensors(result))}) > 1
         if casts:
             self.note(f"{name} with a change of dtype")
         for tensor in _tensors(result):

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.rules import allow_list
 
 LAUNCH = """
 import sys
@@ -148,6 +149,71 @@ def test_glue_is_not_foreign() -> None:
         torch.empty_like(x).copy_(x.t())
         assert (x.shape, x.stride(), x.dtype, x.data_ptr() % 16, x.is_cuda) == ((4, 4), (4, 1), torch.float32, 0, False)
     assert (meter.foreign, meter.peak_bytes, meter.copied_bytes) == ("", 64, 64)
+
+
+def test_a_fill_casts_no_more_than_a_copy_does() -> None:
+    whole, real = torch.ones(4, dtype=torch.int32), torch.empty(4)
+    for fill in (lambda: real.fill_(whole[0]), lambda: real.__setitem__(slice(0, 2), whole[0])):
+        with CallMeter() as meter:
+            fill()
+        assert meter.foreign == "fill_ with a change of dtype"
+    with CallMeter() as meter:
+        real.fill_(3), real.fill_(real[0]), whole.fill_(True), real.zero_()
+        real[:2], real[3], whole[:2], whole[:] = 1, True, 2, whole[1]
+    assert meter.foreign == ""
+
+
+TRIES: dict[str, Callable[[torch.Tensor], object]] = {
+    "torch.as_strided": lambda x: torch.as_strided(x, (2,), (1,)),
+    "torch.broadcast_to": lambda x: torch.broadcast_to(x, (5, 4, 4)),
+    "torch.movedim": lambda x: torch.movedim(x, 0, 1),
+    "torch.narrow": lambda x: torch.narrow(x, 0, 0, 1),
+    "torch.permute": lambda x: torch.permute(x, (1, 0)),
+    "torch.reshape": lambda x: torch.reshape(x.t(), (-1,)),
+    "torch.select": lambda x: torch.select(x, 0, 0),
+    "torch.unflatten": lambda x: torch.unflatten(x, 1, (2, 2)),
+    "torch.unsqueeze": lambda x: torch.unsqueeze(x, 0),
+    "torch.tensor": lambda _: torch.tensor([1.0, 2.0], device="cpu"),
+    "torch.empty_strided": lambda _: torch.empty_strided((2,), (1,)),
+    "torch.full": lambda _: torch.full((2,), 0.5),
+    "torch.full_like": lambda x: torch.full_like(x, 0.5),
+    "copy_": lambda x: x.copy_(torch.empty(4, 4).t()),
+    "fill_": lambda x: x.fill_(0.5),
+    "expand": lambda x: x.expand(3, 4, 4),
+    "view": lambda x: x.view(torch.int32).view(16),
+    "to": lambda x: x.to("cpu", copy=True),
+    "new_empty_strided": lambda x: x.new_empty_strided((2,), (1,)),
+    "new_full": lambda x: x.new_full((2,), 0.5),
+    "new_tensor": lambda x: x.new_tensor([1.0, 2.0]),
+}
+"""How to call what takes more than a tensor; a method stands here where it is called otherwise than the function."""
+FEW = {
+    **dict.fromkeys(("split", "chunk", "tensor_split"), (2,)),
+    **dict.fromkeys(("swapaxes", "swapdims", "transpose"), (0, 1)),
+    **dict.fromkeys(("empty", "zeros", "ones", "new_empty", "new_zeros", "new_ones"), ((2, 2),)),
+}
+ALLOWED_NAMES = sorted(
+    {f"torch.{name}" for name in allow_list.ALLOCATION | allow_list.VIEWS | {"clone", "numel", "is_floating_point"}}
+    | {name for name in allow_list.TENSOR if hasattr(torch.Tensor, name)} - {"cuda"}
+)
+"""Names of tensors and of torch that the static rules allow; a GPU is not there to be copied to."""
+
+
+@pytest.mark.parametrize("name", ALLOWED_NAMES)
+def test_what_the_static_rules_allow_the_meter_knows(name: str) -> None:
+    plain, x = name.removeprefix("torch."), torch.ones(4, 4)
+    known = TRIES.get(name) or TRIES.get(f"torch.{name}")
+    others = (x,) if plain in ("expand_as", "view_as", "reshape_as") else FEW.get(plain, ())
+    with CallMeter() as meter:
+        if known is not None:
+            known(x)
+        elif name.startswith("torch."):
+            made = plain in ("empty", "zeros", "ones")
+            getattr(torch, plain)(*(() if made else (x,)), *others)
+        else:
+            value = getattr(x, name)
+            value(*others) if callable(value) else None
+    assert meter.foreign == ""
 
 
 @pytest.mark.parametrize(

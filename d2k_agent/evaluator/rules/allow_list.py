@@ -52,8 +52,7 @@ TORCH_MODULES = frozenset(["torch", "torch.cuda", "torch.version", "torch.nn", "
 ALLOCATION = frozenset("empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor".split())
 VIEWS = frozenset(
     "as_strided atleast_1d atleast_2d broadcast_to diagonal flatten movedim narrow permute ravel reshape select split"
-    " chunk squeeze swapaxes swapdims t tensor_split transpose unbind unflatten unsqueeze view_as_complex view_as_real"
-    " adjoint".split()
+    " chunk squeeze swapaxes swapdims t tensor_split transpose unbind unflatten unsqueeze adjoint".split()
 )
 TORCH = (
     frozenset(f"torch.{name}" for name in ALLOCATION | VIEWS | DTYPES)
@@ -61,7 +60,7 @@ TORCH = (
         f"torch.{name}"
         for name in "Tensor Size dtype device layout memory_format strided contiguous_format"
         " preserve_format channels_last"
-        " finfo iinfo is_tensor is_floating_point numel no_grad inference_mode enable_grad clone __version__"
+        " finfo iinfo is_tensor is_floating_point numel no_grad enable_grad clone __version__"
         " broadcast_shapes get_default_dtype OutOfMemoryError Size.numel device.type device.index".split()
     )
     | frozenset(

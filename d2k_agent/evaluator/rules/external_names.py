@@ -35,6 +35,16 @@ _REASONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
          "torch.multiprocessing", "torch.distributed", "torch.hub", "torch.serialization", "torch.load"),
         "torch's internals and libraries are out of bounds: write what they would do as a @triton.jit kernel",
     ),
+    (
+        "static.torch_names",
+        ("torch.inference_mode",),
+        "what is made under it cannot be written elsewhere: use torch.no_grad() or nothing, as no input needs grad",
+    ),
+    (
+        "static.torch_names",
+        ("torch.view_as_complex", "torch.view_as_real", "torch.complex64", "torch.complex128"),
+        "kernels know no complex numbers: keep the real and the imaginary part in a dimension of two",
+    ),
 )  # fmt: skip
 
 

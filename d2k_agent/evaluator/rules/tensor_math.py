@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import functools
+import types
 from collections.abc import Iterator
 
 import torch
@@ -17,6 +21,14 @@ _READING_BUILTINS = frozenset("ascii bytes format print repr str".split()) | EXC
 """They make texts of values; an exception's text leaves the process."""
 _DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.EXTERNAL, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
 _OF_TENSORS = frozenset(dir(torch.Tensor))
+_OF_LIBRARIES: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset(dir(types.GeneratorType)), "an ordinary function, or a for loop over it"),
+    (frozenset(dir(contextlib.ExitStack)), "a plain with statement"),
+    (frozenset(dir(functools.singledispatch(len))), "isinstance() and if"),
+    (frozenset(dir(functools.partial(len))), "a function of your own"),
+    (frozenset(["_replace", "_asdict", "_make", "_fields", "_field_defaults"]), "a new tuple by the name of its class"),
+)
+"""Attributes that objects of the standard library have, and what does without them."""
 _ADVICE = "compute it in a @triton.jit kernel"
 
 
@@ -86,7 +98,7 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         if isinstance(fact, Call):
             # A field that the candidate defines may be read of anything unknown: called, it may be a tensor's method.
             for name in sorted(attribute_names(fact.callee) & refused):
-                yield _of_unknown_type(name, fact.line)
+                yield _of_unknown_type(name, fact.line, policy)
         if not isinstance(fact, AttributeUse) or (fact.name.startswith("__") and fact.name.endswith("__")):
             continue
         if fact.in_kernel:
@@ -104,11 +116,23 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
                     "static.kernel_use", f".{fact.name} of a kernel: launch it with kernel[grid](...)", fact.line
                 )
         elif _unknown(fact, policy):
-            yield _of_unknown_type(fact.name, fact.line)
+            yield _of_unknown_type(fact.name, fact.line, policy)
 
 
-def _of_unknown_type(name: str, line: int) -> Violation:
-    message = f".{name} of an object of unknown type: if it is a tensor, {_ADVICE}; else give it another name"
+def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
+    object_ = f".{name} of an object of unknown type"
+    instead = next((words for names, words in _OF_LIBRARIES if name in names), None)
+    if name in _OF_TENSORS:
+        message = f"{object_}: if it is a tensor, {_ADVICE}; else give it another name"
+    elif instead is not None:
+        message = f"{object_}: the rules cannot follow what this is; write {instead} instead"
+    else:
+        near = difflib.get_close_matches(name, sorted(policy.tensor & _OF_TENSORS), n=1)
+        meant = f" (did you mean .{near[0]}?)" if near else ""
+        message = (
+            f"{object_}: tensors have no attribute of that name{meant}; if it is something else, the rules cannot"
+            " follow what, so write it without"
+        )
     return Violation("static.attributes", message, line)
 
 

@@ -110,6 +110,27 @@ def test_a_violation_names_its_line_and_what_to_do_instead() -> None:
     assert "torch.bmm" in violation.message and "@triton.jit" in violation.message
 
 
+@pytest.mark.parametrize(
+    ("line", "check", "words"),
+    [
+        ("x = scale.shpe", "static.attributes", ("no attribute of that name", "did you mean .shape?")),
+        ("x = scale.qqqqqq", "static.attributes", ("no attribute of that name", "write it without")),
+        ("x = scale.bmm", "static.attributes", ("if it is a tensor", "give it another name")),
+        ("scale.enter_context(G)", "static.attributes", ("cannot follow", "a plain with statement")),
+        ("scale.send(G)", "static.attributes", ("cannot follow", "an ordinary function")),
+        ("scale.register(G)", "static.attributes", ("cannot follow", "isinstance()")),
+        ("scale._replace(G=2)", "static.attributes", ("cannot follow", "a new tuple")),
+        ("with torch.inference_mode():\n        pass", "static.torch_names", ("use torch.no_grad() or nothing",)),
+        ("torch.view_as_complex(G)", "static.torch_names", ("a dimension of two",)),
+    ],
+)
+def test_a_message_says_what_would_help(line: str, check: str, words: tuple[str, ...]) -> None:
+    (violation,) = check_rules(KERNEL + inside_run(line), {})
+    assert violation.check == check
+    assert all(word in violation.message for word in words), violation.message
+    assert "did you mean" not in violation.message or "shpe" in violation.message
+
+
 OWN = """
 CACHE = {}
 
