@@ -35,9 +35,10 @@ def verify_file(
     """Judge the file `solution` again, under a fresh seed, and compare with the verdict in the file `earlier`.
 
     The rest as in judge_file(). Raises UsageError, before anything is started, where `earlier` holds no verdict, or
-    one on another source.
+    one on another source or under another task.
     """
     before = read_verdict(earlier)
+    _require_task(before, task_name, earlier)
     _require_source(before, source_sha256(read_candidate(solution)), earlier, solution)
     now = judge_file(around, command_line, JobKind.EVALUATE, task_name, solution, labels, progress, baseline)
     _require_source(before, now.candidate_sha256, earlier, solution)  # somebody may have edited it meanwhile
@@ -75,6 +76,21 @@ def _no_constant(name: str) -> NoReturn:
 
 def _refuse(path: Path, why: str) -> NoReturn:
     raise UsageError(f"{path} holds no verdict ({why}); `evaluate TASK FILE --json > verdict.json` writes one")
+
+
+def _require_task(before: Verdict, task_name: str, earlier: Path) -> None:
+    from d2k_agent.catalog import find_task, list_tasks
+
+    task, then = find_task(task_name), before.environment.task_digest
+    now = task.bundle().digest
+    if then == now:
+        return
+    names = [other.slug for other in list_tasks() if other.bundle().digest == then]
+    name = names[0] if names else "no task that ships, or its files were changed since"
+    raise UsageError(
+        f"{earlier} is a verdict under another task ({name}, digest {then[:12]}) than {task_name} ({task.slug}, digest "
+        f"{now[:12]}); name the task of then, or the folder that still holds it as it was"
+    )
 
 
 def _require_source(before: Verdict, sha256: str, earlier: Path, solution: Path) -> None:

@@ -76,6 +76,17 @@ def test_a_verdict_on_another_source_is_refused_before_anything_starts(folder: P
     assert_refused(answer, 2, "verdict.json is a verdict on another source", "other.py")
 
 
+def test_a_verdict_under_another_task_is_refused_before_anything_starts(folder: Path) -> None:
+    answer = d2k(
+        "evaluate", "fused_linear_ce", "solution.py", "--device", "cpu", "--verify", "verdict.json", folder=folder
+    )
+    assert_refused(answer, 2, "verdict.json is a verdict under another task (muon, ", "than fused_linear_ce")
+    changed = json.loads((folder / "verdict.json").read_text())
+    changed["environment"]["task_digest"] = "0" * 64
+    (folder / "changed.json").write_text(json.dumps(changed))
+    assert_refused(verify(folder, "changed.json"), 2, "changed.json", "no task that ships", "000000000000", "muon")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
