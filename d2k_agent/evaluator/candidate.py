@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from d2k_agent.contract.frames import HEADER, write_frame
-from d2k_agent.evaluator import layout
+from d2k_agent.evaluator import lacking, layout
 from d2k_agent.evaluator.attached import AttachedSet, Returned, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, inside
 from d2k_agent.evaluator.foreign import watch_acts
@@ -88,6 +88,8 @@ def _limit(kind: int, value: int) -> None:
 
 def load_solution(path: str) -> types.ModuleType:
     """Import solution.py from a real file (Triton reads kernel sources from it)."""
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        lacking.announce()
     spec = importlib.util.spec_from_file_location("solution", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {path}")
