@@ -14,11 +14,15 @@ from d2k_agent.evaluator import layout
 
 @dataclass
 class AttachedSet:
-    """The arguments of run(), the lent block that their tensors lie in, and the block of answers (both uint8)."""
+    """The arguments of run(), the lent block that their tensors lie in, and the block of answers (both uint8).
+
+    Arguments at the positions `mutated` are state that calls may change; the others may only be read.
+    """
 
     arguments: list[Any]
     inputs: torch.Tensor
     answers: torch.Tensor
+    mutated: tuple[int, ...] = ()
 
     def answer(self, outputs: Sequence[torch.Tensor]) -> tuple[layout.TensorHeader, ...]:
         """Copy outputs into the answers where they fit; their headers say in any case what they are."""
@@ -53,7 +57,7 @@ class Returned:
         """Whether any of these outputs of a call on `given` lies within the bytes of what an earlier call returned."""
         own = given.own(outputs)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - as in own()
-            new = [(StorageWeakRef(tensor.untyped_storage()), *_extent(tensor)) for tensor in own]
+            new = [(StorageWeakRef(tensor.untyped_storage()), *extent(tensor)) for tensor in own]
         self._held = {key: held for key, held in self._held.items() if not held[0].expired()}
         found = any(
             storage.cdata == known and first < end and begin < last
@@ -66,7 +70,7 @@ class Returned:
         return found
 
 
-def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+def extent(tensor: torch.Tensor) -> tuple[int, int]:
     """The first byte of a tensor within its storage, and the one behind its last."""
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     first = tensor.storage_offset()

@@ -147,6 +147,7 @@ class _Caller:
     def handle(self, request: dict[str, Any], descriptors: list[int]) -> None:
         operation = request["do"]
         self.meter = None
+        self.device.reach.check()
         if operation == "load":
             self.device.start()
             self.acts = watch_acts(os.path.dirname(request["path"]), os.environ.get("CC", "cc"))
@@ -173,7 +174,8 @@ class _Caller:
             inputs = self.device.open_block(shared["inputs"], rest)
             answers = self.device.open_block(shared["answers"], rest)
             arguments = [*layout.attach_arguments(inputs, shared["arguments"]), *comm]
-            self.sets.append(AttachedSet(arguments, inputs, answers))
+            self.sets.append(AttachedSet(arguments, inputs, answers, tuple(shared["mutated"])))
+        self.device.lend(self.sets)
         if self.sets:
             assert self.module is not None
             run = self.module.run
@@ -190,6 +192,7 @@ class _Caller:
         self.last = ()
         if self.timed is not None:
             self.timed.drop()  # outputs that we keep are not the call's
+        self.device.reach.begin()
         began = time.perf_counter_ns()
         with self.device.coming_late(given.inputs) if in_order else nullcontext():
             with self.device.metered() as meter:
@@ -202,8 +205,9 @@ class _Caller:
             headers = given.answer(self.last)
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
-        again = self.returned.again(self.last, given)
-        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, self.foreign, again)
+        self.device.reach.check()
+        seen = self.foreign, self.returned.again(self.last, given), self.device.reach.written
+        answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, *seen)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 
     def _observe(self, given: AttachedSet) -> None:

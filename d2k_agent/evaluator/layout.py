@@ -13,8 +13,9 @@ import torch
 
 ALIGNMENT = 256
 MAX_DIMENSIONS = 8
+_POSITIONS = 64
 _TENSOR = struct.Struct(f"<BB{MAX_DIMENSIONS}q")
-_ANSWER = struct.Struct("<qqqI?64s")
+_ANSWER = struct.Struct("<qqqI?Q64s")
 
 # The codes are the wire format: append, never reorder.
 DTYPES = (
@@ -57,7 +58,8 @@ class AnswerHeader:
     """What a candidate claims about one call: outputs, peak bytes of new tensors, bytes copied, nanoseconds it took.
 
     `foreign` names the first PyTorch operator that was not glue; empty when there was none. `again`: outputs lie in
-    memory that an earlier call returned.
+    memory that an earlier call returned. `written`: positions of arguments that the call may only read and wrote to,
+    even if it restored them, as far as its process sees that; below 64.
     """
 
     outputs: tuple[TensorHeader, ...]
@@ -66,6 +68,7 @@ class AnswerHeader:
     wall_ns: int
     foreign: str = ""
     again: bool = False
+    written: tuple[int, ...] = ()
 
 
 def header_of(tensor: torch.Tensor) -> TensorHeader:
@@ -103,6 +106,7 @@ def pack_answer(answer: AnswerHeader) -> bytes:
             answer.wall_ns,
             len(answer.outputs),
             answer.again,
+            sum(1 << position for position in answer.written if position < _POSITIONS),
             answer.foreign.encode()[:64],
         )
     ]
@@ -115,7 +119,7 @@ def pack_answer(answer: AnswerHeader) -> bytes:
 def unpack_answer(data: bytes) -> AnswerHeader:
     """An answer's header from a candidate's bytes. Raises ValueError when they do not have the layout."""
     try:
-        peak, copied, wall, count, again, foreign = _ANSWER.unpack_from(data)
+        peak, copied, wall, count, again, bits, foreign = _ANSWER.unpack_from(data)
         if count > 64 or len(data) != _ANSWER.size + count * _TENSOR.size:
             raise ValueError("an answer of the wrong length")
         outputs = []
@@ -126,7 +130,9 @@ def unpack_answer(data: bytes) -> AnswerHeader:
             outputs.append(TensorHeader(DTYPES[code], tuple(shape[:rank])))
     except struct.error as problem:
         raise ValueError(str(problem)) from None
-    return AnswerHeader(tuple(outputs), peak, copied, wall, foreign.rstrip(b"\0").decode("ascii", "replace"), again)
+    name = foreign.rstrip(b"\0").decode("ascii", "replace")
+    written = tuple(position for position in range(_POSITIONS) if bits >> position & 1)
+    return AnswerHeader(tuple(outputs), peak, copied, wall, name, again, written)
 
 
 def describe_arguments(arguments: list[Any]) -> list[dict[str, Any]]:

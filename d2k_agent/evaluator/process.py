@@ -193,6 +193,7 @@ _NO_TENSOR = "run() must return torch.Tensor"
 _COMPILE_ERRORS = frozenset({"SyntaxError", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources"})
 _MEMORY_ERRORS = frozenset({"MemoryError", "OutOfMemoryError"})
 _KNOWN = _COMPILE_ERRORS | _MEMORY_ERRORS | {name for name in dir(builtins) if name.endswith(("Error", "Exit"))}
+_KNOWN |= {"OutOfBounds"}
 """Exceptions that a brief names: a candidate chooses the names of its own."""
 
 

@@ -22,6 +22,10 @@ _SAME_MEMORY = (
     "run() returned memory that an earlier call returned: whoever keeps the result of one call finds that of another "
     "in it; return new tensors"
 )
+_RESTORED = (
+    "run() wrote to its argument {}, which it may only read, and restored it: use memory of your own for what is not a "
+    "result yet"
+)
 
 
 class Calls:
@@ -107,7 +111,7 @@ class Calls:
             return [*checks, Check("*", "stream_order", None, None, False, _OUT_OF_ORDER)]
         if answer.again and not self._trusted and all(check.passed for check in outputs):
             outputs.append(Check("*", "aliasing", None, None, False, _SAME_MEMORY))
-        return [*checks, *self.unchanged(lent), *outputs]
+        return [*checks, *self.unchanged(lent, answer.written), *outputs]
 
     def _blame(self, fault: Raised) -> None:
         """Raises the rule that a call broke before it raised, where it broke one."""
@@ -133,12 +137,17 @@ class Calls:
         self._process.order({"do": "give", "set": index})
         return self._outputs(self._answer(limit_s, "handing over the outputs of timed calls"), lent, expected, calls)
 
-    def unchanged(self, lent: Lent) -> list[Check]:
-        """A failed check for each argument that may only be read and was written."""
+    def unchanged(self, lent: Lent, written: Sequence[int] = ()) -> list[Check]:
+        """A failed check for each argument that may only be read and was written.
+
+        Of those `written`, as a call told, nobody need see it afterwards.
+        """
+        changed = lent.changed()
+        restored = [position for position in written if position not in changed]
         return [
             Check("*", "mutation", None, None, False, f"run() changed its argument {position}, which it may only read")
-            for position in lent.changed()
-        ]
+            for position in changed
+        ] + [Check("*", "mutation", None, None, False, _RESTORED.format(position)) for position in restored]
 
     def _answer(self, limit_s: float, doing: str) -> layout.AnswerHeader:
         payload = self._process.answer(b"D", limit_s, doing)

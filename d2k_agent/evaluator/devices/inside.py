@@ -8,15 +8,17 @@ import mmap
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import torch
 
+from d2k_agent.evaluator.attached import AttachedSet
 from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.devices.hold_ups import AccessHoldUps, HoldUps, LaunchHoldUps
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
+from d2k_agent.evaluator.devices.reach import Reach
 from d2k_agent.evaluator.metering import CallMeter
 
 _FILLING = "warn"
@@ -54,6 +56,8 @@ class Inside(Protocol):
 
     hold_ups: HoldUps
     """The places at which a rank among others may be held up."""
+    reach: Reach
+    """What kernels touched beyond what they may; nothing where the device does not look."""
 
     def start(self) -> None:
         """Make the device ready, once, after confinement."""
@@ -74,6 +78,9 @@ class Inside(Protocol):
         """A context at whose beginning a block's contents are taken away, to be written again in the order of the
         current stream and some milliseconds later: only work that waits for that stream finds them there.
         """
+
+    def lend(self, sets: Sequence[AttachedSet]) -> None:
+        """The sets that calls are made on, over blocks opened before: what kernels may touch of them."""
 
     def close_blocks(self) -> None:
         """Let go of every block opened so far."""
@@ -104,23 +111,27 @@ class InsideCpu:
 
     def __init__(self) -> None:
         self._meter = CallMeter()
-        self._peers: list[torch.Tensor] = []
+        self._blocks: list[torch.Tensor] = []
         self.hold_ups: HoldUps = AccessHoldUps()
+        self.reach = Reach()
 
     def start(self) -> None:
-        """New memory is filled with NaN: a result that was never written cannot look like one."""
+        """New memory is filled with NaN: a result that was never written cannot look like one. And kernels, which run
+        in this process, touch tensors only.
+        """
         torch.set_deterministic_debug_mode(_FILLING)
         torch.set_num_threads(1)
+        self.reach.watch()
         gc.freeze()  # PyTorch and Triton stay: a meter that collects garbage need not look at them
 
     def open_block(self, shared: dict[str, Any], descriptors: Iterator[int]) -> torch.Tensor:
         """Map the next descriptor."""
-        return torch.frombuffer(map_descriptor(next(descriptors)), dtype=torch.uint8)
+        self._blocks.append(torch.frombuffer(map_descriptor(next(descriptors)), dtype=torch.uint8))
+        return self._blocks[-1]
 
     def open_peer(self, shared: dict[str, Any], descriptors: Iterator[int]) -> int:
         """Map the next descriptor."""
-        self._peers.append(self.open_block(shared, descriptors))
-        return int(self._peers[-1].data_ptr())
+        return int(self.open_block(shared, descriptors).data_ptr())
 
     def read_peer(self, address: int, into: torch.Tensor) -> None:
         """By the processor."""
@@ -134,9 +145,14 @@ class InsideCpu:
         """Nothing: a processor does one thing after the other."""
         return nullcontext()
 
+    def lend(self, sets: Sequence[AttachedSet]) -> None:
+        """Workspaces and signal pads of all ranks are lent as a whole."""
+        self.reach.lend(sets, self._blocks)
+
     def close_blocks(self) -> None:
         """Mappings go with their tensors."""
-        self._peers.clear()
+        self._blocks.clear()
+        self.reach.lend([], [])
 
     def synchronize(self) -> None:
         """A processor is always done."""
@@ -173,6 +189,7 @@ class InsideCuda:
         self._number = number
         self._attached: list[int] = []
         self.hold_ups: HoldUps = LaunchHoldUps(self._delay)
+        self.reach = Reach()
 
     def start(self) -> None:
         """Make the context: attaching a block does not do so by itself."""
@@ -222,6 +239,9 @@ class InsideCuda:
         finally:
             with suppress(driver.DriverError):  # of a GPU's fault, which whoever waited for the work was told
                 driver.release(pointer)
+
+    def lend(self, sets: Sequence[AttachedSet]) -> None:
+        """Nothing: the driver ends a kernel that touches what is not mapped."""
 
     def close_blocks(self) -> None:
         """Detach all blocks, and give cached memory back, which the supervisor or a baseline may need."""

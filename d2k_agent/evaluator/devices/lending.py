@@ -105,7 +105,8 @@ class Lent:
         """The set as data for the candidate, and the file descriptors to send along."""
         inputs, first = self._inputs.share()
         answers, second = self._answers.share()
-        return {"arguments": self._described, "inputs": inputs, "answers": answers}, [*first, *second]
+        shared = {"arguments": self._described, "mutated": self._mutated, "inputs": inputs, "answers": answers}
+        return shared, [*first, *second]
 
     def read(self, headers: Sequence[TensorHeader]) -> list[torch.Tensor]:
         """The outputs that the candidate left, as copies of the supervisor's own. Raises ValueError if too large."""

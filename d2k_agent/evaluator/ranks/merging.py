@@ -52,6 +52,7 @@ def _together(answers: Sequence[layout.AnswerHeader]) -> layout.AnswerHeader:
         max(answer.wall_ns for answer in answers),
         next((answer.foreign for answer in answers if answer.foreign), ""),
         any(answer.again for answer in answers),
+        tuple(sorted({position for answer in answers for position in answer.written})),
     )
 
 
