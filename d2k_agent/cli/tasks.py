@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from d2k_agent.cli.parsing import add_json, command, group
 
 if TYPE_CHECKING:
+    from d2k_agent.catalog import Finding
     from d2k_agent.cli.parsing import Commands
 
 
@@ -139,7 +142,8 @@ def run_new(arguments: argparse.Namespace) -> int:
 def run_check(arguments: argparse.Namespace) -> int:
     """Print the findings; 1 when one of them failed. The task's code runs only where its files are in order.
 
-    Texts that are still to be written keep no code from running.
+    Texts that are still to be written keep no code from running. A terminal shows progress and the findings at the end;
+    a file or a pipe gets each of them as it comes.
     """
     from d2k_agent.app.proving import proofs_of
     from d2k_agent.app.surroundings import here
@@ -148,17 +152,30 @@ def run_check(arguments: argparse.Namespace) -> int:
     from d2k_agent.cli.progress import open_progress
 
     task = find_task(arguments.task)
-    findings = check_task(task)
+    findings: list[Finding] = []
+    at_once = not arguments.json and not sys.stdout.isatty()
+
+    def take(items: Iterable[Finding]) -> None:
+        for item in items:
+            findings.append(item)
+            if at_once:
+                print_text(_finding_line(item))
+                sys.stdout.flush()
+
+    take(check_task(task))
     if not arguments.no_run and all(item.passed or item.check == "written" for item in findings):
         with open_progress(quiet=False, json=True) as progress:
-            findings += proofs_of(here(), task, progress.step)
+            take(proofs_of(here(), task, progress.step))
     if arguments.json:
         print_json([vars(item) for item in findings])
-    else:
-        for item in findings:
-            more = item.seen if item.passed else item.message
-            print_text(f"{'ok' if item.passed else 'FAILED':<6}  {item.check}{f': {more}' if more else ''}")
+    elif not at_once:
+        print_text("\n".join(map(_finding_line, findings)))
     return 0 if all(item.passed for item in findings) else 1
+
+
+def _finding_line(item: Finding) -> str:
+    more = item.seen if item.passed else item.message
+    return f"{'ok' if item.passed else 'FAILED':<6}  {item.check}{f': {more}' if more else ''}"
 
 
 def run_stage(arguments: argparse.Namespace) -> int:
