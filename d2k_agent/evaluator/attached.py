@@ -24,6 +24,18 @@ class AttachedSet:
     answers: torch.Tensor
     mutated: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        """PyTorch counts writes to an argument and all its views, but so far those of the whole block together."""
+        self.arguments = [value.data if isinstance(value, torch.Tensor) else value for value in self.arguments]
+
+    def writes(self) -> dict[int, int]:
+        """How often operators of PyTorch wrote so far to each argument that may only be read, by position."""
+        return {
+            position: value._version  # noqa: SLF001 - PyTorch's documented count has no other name
+            for position, value in enumerate(self.arguments)
+            if isinstance(value, torch.Tensor) and position not in self.mutated
+        }
+
     def answer(self, outputs: Sequence[torch.Tensor]) -> tuple[layout.TensorHeader, ...]:
         """Copy outputs into the answers where they fit; their headers say in any case what they are."""
         headers = tuple(layout.header_of(output) for output in outputs)

@@ -193,6 +193,7 @@ class _Caller:
         if self.timed is not None:
             self.timed.drop()  # outputs that we keep are not the call's
         self.device.reach.begin()
+        writes = given.writes()
         began = time.perf_counter_ns()
         with self.device.coming_late(given.inputs) if in_order else nullcontext():
             with self.device.metered() as meter:
@@ -206,7 +207,9 @@ class _Caller:
             self.device.synchronize()
         wall_ns = time.perf_counter_ns() - began
         self.device.reach.check()
-        seen = self.foreign, self.returned.again(self.last, given), self.device.reach.written
+        written = {position for position, count in given.writes().items() if count != writes[position]}
+        written.update(self.device.reach.written)
+        seen = self.foreign, self.returned.again(self.last, given), tuple(sorted(written))
         answer = layout.AnswerHeader(headers, meter.peak_bytes, meter.copied_bytes, wall_ns, *seen)
         write_frame(self.descriptor, b"D", layout.pack_answer(answer))
 

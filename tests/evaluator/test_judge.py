@@ -227,7 +227,7 @@ ENDS = {
             "def run(x, factor):\n    y = torch.empty_like(x)\n    _far[(1,)](x, y)\n    return y\n"
         ),
         VerdictStatus.RUNTIME_ERROR,
-        "died of SIGSEGV (solution.py line 22): it read or wrote where nothing is",
+        "(solution.py line 22): kernel _far: a load out of bounds of its tensors in 128 of 128 lanes",
     ),
     "asks for the moon": (
         "def run(x, factor):\n    return [bytearray(1 << 40)]\n",

@@ -33,3 +33,16 @@ def test_places_of_one_allocation_that_were_never_returned_are_new() -> None:
 def test_what_lies_in_arguments_is_nobodys_own() -> None:
     returned = Returned()
     assert not returned.again((GIVEN.arguments[0],), GIVEN) and not returned.again((GIVEN.arguments[0],), GIVEN)
+
+
+def test_what_pytorch_writes_to_an_argument_is_counted_of_that_argument_alone() -> None:
+    block = torch.zeros(768, dtype=torch.uint8)
+    read, state, other = (block[first : first + 64].view(torch.float32) for first in (0, 256, 512))
+    given = AttachedSet([read, state, 3, other], block, torch.zeros(64, dtype=torch.uint8), (1,))
+    before = given.writes()
+    given.arguments[1].zero_()
+    torch.empty(16).copy_(given.arguments[0])
+    assert given.writes() == before and before.keys() == {0, 3}
+    given.arguments[0].view(4, 4)[1].zero_()
+    assert given.writes() == {0: before[0] + 1, 3: before[3]}
+    assert block.data_ptr() == given.arguments[0].data_ptr()
