@@ -23,6 +23,11 @@ def test_a_brief_holds_no_words_of_the_candidate() -> None:
     assert "Seen_0_25" in fault.message and fault.message.endswith(": 0.25")
 
 
+def test_a_brief_says_that_a_kernel_was_out_of_bounds() -> None:
+    fault = raised(sent(["OutOfBounds", "IndexError"], "kernel _k: a load, 4 bytes behind the end"), "run() on smoke")
+    assert fault.brief == "run() on smoke raised OutOfBounds (solution.py line 3)"
+
+
 def test_a_brief_of_what_is_no_tensor_is_fixed() -> None:
     fault = raised(sent(["TypeError"], "run() must return torch.Tensor, not tensor([0.25])"), "run() on smoke")
     assert (fault.status, fault.brief) == (VerdictStatus.INCORRECT, "run() must return torch.Tensor")

@@ -20,9 +20,11 @@ import json
 import os
 import sys
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
+from triton.runtime import interpreter
 
 from d2k_agent.evaluator import interpreting, numerics
 from d2k_agent.evaluator.attached import AttachedSet
@@ -84,6 +86,12 @@ def swap(x, at):
 
 def table(*tensors):
     return torch.tensor([tensor.data_ptr() for tensor in tensors], dtype=torch.int64)
+
+
+def outside(tensor):
+    address = interpreter.TensorHandle(np.array([tensor.data_ptr()], np.uint64), tl.pointer_type(tl.float32))
+    value = interpreter.TensorHandle(np.ones(1, np.float32), tl.float32)
+    interpreter.interpreter_builder.create_store(address, value, None, None)
 
 
 def freed():
@@ -164,6 +172,7 @@ WRITTEN = {
     "an atomic of narrow floats": ("add[(1,)](narrow, 1)", "fine 3"),
     "two of them": ("add[(1,)](narrow, 1); add[(1,)](read, 1)", "fine 0 3"),
     "none of its lanes": ("add[(1,)](read, 0)", "fine"),
+    "no launch at all": ("outside(read)", "fine 0"),
     "an earlier call": ("add[(1,)](read, 1); reach.begin()", "fine"),
 }
 

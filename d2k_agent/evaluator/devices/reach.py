@@ -128,12 +128,15 @@ class Reach:
         """From now on, for the life of this process."""
         from triton.runtime.interpreter import GridExecutor
 
-        launches = [_Launch("outside of a launch", (), frozenset(), ())]
+        launches = list[_Launch]()
         written, plain = self._written, GridExecutor.__call__
+
+        def entered(kernel: str, arguments: Sequence[Any]) -> _Launch:
+            return _Launch(kernel, self._lent, self._blocks, arguments)
 
         def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
             given = [*args, *kwargs.values()]
-            launches.append(_Launch(str(executor.fn.__name__), self._lent, self._blocks, given))
+            launches.append(entered(str(executor.fn.__name__), given))
             try:
                 return plain(executor, *args, **kwargs)
             except Exception:
@@ -145,7 +148,8 @@ class Reach:
         def look(kind: str, addresses: np.ndarray, size: int, mask: Any = None) -> None:
             if not addresses.size:
                 return
-            now, writes = launches[-1], kind != "load"
+            now = launches[-1] if launches else entered("outside of a launch", ())
+            writes = kind != "load"
             now.begin()
             span = now.around(int(addresses.min()), int(addresses.max()) + size)
             if span is not None and not (writes and span.position is not None):
