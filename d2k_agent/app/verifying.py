@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -85,11 +86,13 @@ def _require_task(before: Verdict, task_name: str, earlier: Path) -> None:
     now = task.bundle().digest
     if then == now:
         return
-    names = [other.slug for other in list_tasks() if other.bundle().digest == then]
-    name = names[0] if names else "no task that ships, or its files were changed since"
+    names = []
+    with suppress(UsageError):  # another task's folder that cannot be read is not what is wrong here
+        names = [other.slug for other in list_tasks() if other.bundle().digest == then]
+    told = f"under another task, {names[0]}, than" if names else "made under other files than those that make up"
     raise UsageError(
-        f"{earlier} is a verdict under another task ({name}, digest {then[:12]}) than {task_name} ({task.slug}, digest "
-        f"{now[:12]}); name the task of then, or the folder that still holds it as it was"
+        f"{earlier} is a verdict {told} {task_name} (digest {then[:12]}; {task.slug} has {now[:12]}); name the task of "
+        "then, or a folder that holds it as it was"
     )
 
 

@@ -30,11 +30,12 @@ class AttachedSet:
 
     def writes(self) -> dict[int, int]:
         """How often operators of PyTorch wrote so far to each argument that may only be read, by position."""
-        return {
-            position: value._version  # noqa: SLF001 - PyTorch's documented count has no other name
-            for position, value in enumerate(self.arguments)
-            if isinstance(value, torch.Tensor) and position not in self.mutated
-        }
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - as in own()
+            return {
+                position: value._version  # noqa: SLF001 - PyTorch's documented count has no other name
+                for position, value in enumerate(self.arguments)
+                if isinstance(value, torch.Tensor) and position not in self.mutated
+            }
 
     def answer(self, outputs: Sequence[torch.Tensor]) -> tuple[layout.TensorHeader, ...]:
         """Copy outputs into the answers where they fit; their headers say in any case what they are."""

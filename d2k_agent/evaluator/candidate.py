@@ -122,7 +122,7 @@ def _answer_all(channel: socket.socket, order: dict[str, Any]) -> None:
         try:
             caller.handle(request, descriptors)
         except BaseException as problem:  # noqa: BLE001 - whatever a candidate raises, SystemExit included, is its answer
-            _report(channel, problem, caller.foreign)
+            _report(channel, caller.device.reach.fault or problem, caller.foreign)
 
 
 class _Caller:
@@ -153,6 +153,7 @@ class _Caller:
             self.acts = watch_acts(os.path.dirname(request["path"]), os.environ.get("CC", "cc"))
             with self.device.importing():
                 self.module = load_solution(request["path"])
+            self.device.reach.check()
             write_frame(self.descriptor, b"L", b"")
         elif operation == "attach":
             self._attach(request, descriptors)

@@ -61,6 +61,22 @@ def from_two(table, y):
 
 
 @triton.jit
+def straddles(x):
+    wide = (x.to(tl.pointer_type(tl.int8)) + 60).to(tl.pointer_type(tl.int64))
+    tl.store(x, tl.load(wide).to(tl.float32))
+
+
+@triton.jit
+def mixed(x):
+    tl.atomic_cas(x + tl.arange(0, 1), tl.zeros((1,), tl.int64), tl.full((1,), 0, tl.int8))
+
+
+@triton.jit
+def named(executor, B: tl.constexpr):
+    tl.store(executor + tl.arange(0, B), 1.0)
+
+
+@triton.jit
 def block(x, y, B: tl.constexpr):
     source = tl.make_block_ptr(x, (B,), (1,), (0,), (B,), (0,))
     target = tl.make_block_ptr(y, (16,), (1,), (0,), (B,), (0,))
@@ -135,6 +151,7 @@ INSIDE = {
     "state": "copy[(1,)](read, state, 16, 0, B=16)",
     "a view of an argument": "copy[(1,)](read[4:], own, 12, 0, B=16)",
     "an argument by keyword": "copy[(1,)](x=read, y=own, n=16, first=0, B=16)",
+    "an argument that is called executor": "named[(1,)](executor=own, B=16)",
     "a table": "by_table[(1,)](table(spare), own)",
     "a table of arguments": "by_table[(1,)](table(state), own)",
     "a table of two tensors": "from_two[(1,)](table(spare, read), own)",
@@ -160,9 +177,11 @@ OUTSIDE = {
     "an atomic": ("add[(1,)](torch.zeros(8), 16)", "add: an atomic out of bounds of its tensors in 8 of 16 lanes"),
     "an atomic of narrow floats": ("add[(1,)](torch.zeros(8, dtype=torch.bfloat16), 16)", "add: a load out of bounds"),
     "an exchange": ("swap[(1,)](torch.zeros(4, dtype=torch.int32), 4)", "swap: an atomic out of bounds"),
+    "across the end": ("straddles[(1,)](own)", "a load out of bounds of its tensors, across the end of one"),
     "an exception that is caught": ("swallowed()", "copy: a load out of bounds"),
     "memory that a grid moved": ("moved()", "copy: a load out of bounds"),
 }
+MIXED = "mixed[(1,)](torch.zeros(4, dtype=torch.int32))"
 WRITTEN = {
     "a store": ("copy[(1,)](read, read, 1, 0, B=16)", "fine 0"),
     "a store by a table": ("by_table[(1,)](table(own), table(read)); copy[(1,)](own, read[8:], 1, 0, B=1)", "fine 0"),
@@ -182,7 +201,7 @@ def came(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What each case came to. One process, since Triton is imported for seconds, which forks for each of them."""
     program = tmp_path_factory.mktemp("reach") / "program.py"
     program.write_text(PROGRAM)
-    cases = [*INSIDE.values(), *(case for case, _ in (*OUTSIDE.values(), *WRITTEN.values()))]
+    cases = [MIXED, *INSIDE.values(), *(case for case, _ in (*OUTSIDE.values(), *WRITTEN.values()))]
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
         [sys.executable, str(program)],
@@ -205,6 +224,11 @@ def test_a_kernel_may_touch_what_is_alive(came: dict[str, str], case: str) -> No
 def test_a_kernel_that_reaches_elsewhere_is_named(came: dict[str, str], case: str, told: str) -> None:
     assert came[case].startswith("OutOfBounds kernel ") and told in came[case]
     assert "mask the lanes that lie beyond" in came[case]
+
+
+def test_operands_of_an_exchange_are_of_one_size(came: dict[str, str]) -> None:
+    """The interpreter's library would reach by the larger one, and past the smaller one."""
+    assert "must be of the pointer's type" in came[MIXED]
 
 
 @pytest.mark.parametrize(("case", "told"), WRITTEN.values(), ids=WRITTEN)

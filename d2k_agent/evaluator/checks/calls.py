@@ -23,8 +23,8 @@ _SAME_MEMORY = (
     "in it; return new tensors"
 )
 _RESTORED = (
-    "run() wrote to its argument {}, which it may only read, and restored it: use memory of your own for what is not a "
-    "result yet"
+    "run() stored to its argument {}, which it may only read (atomics and fills count), and left it as it was: use "
+    "memory of your own for what is not a result yet"
 )
 
 
@@ -111,7 +111,7 @@ class Calls:
             return [*checks, Check("*", "stream_order", None, None, False, _OUT_OF_ORDER)]
         if answer.again and not self._trusted and all(check.passed for check in outputs):
             outputs.append(Check("*", "aliasing", None, None, False, _SAME_MEMORY))
-        return [*checks, *self.unchanged(lent, answer.written), *outputs]
+        return [*checks, *self.unchanged(lent, () if self._trusted else answer.written), *outputs]
 
     def _blame(self, fault: Raised) -> None:
         """Raises the rule that a call broke before it raised, where it broke one."""

@@ -19,8 +19,8 @@ import torch
 from d2k_agent.evaluator.attached import AttachedSet, extent
 from d2k_agent.evaluator.metering import unmetered
 
-_NEAR_BYTES = 1 << 20
-"""So far from a tensor an address is told by its distance."""
+_NEAR_BYTES = 4096
+"""So far from a tensor an address is told by its distance; farther ones say more of the heap than of a mistake."""
 _ADVICE = (
     "mask the lanes that lie beyond. A kernel may only touch tensors that are alive: those it is given, and others by "
     "data_ptr() as long as somebody holds them"
@@ -64,9 +64,15 @@ class _Launch:
             own = [Span(begin, begin + storage.nbytes()) for begin, storage in self._held.items() if storage.nbytes()]
         self.spans = sorted([*own, *self.lent], key=lambda span: span.begin)
         self._begins = [span.begin for span in self.spans]
+        self._bounds = tuple(
+            np.array(bounds or [0], dtype=np.uint64) for bounds in (self._begins, [span.end for span in self.spans])
+        )
 
     def search(self) -> None:
-        """Hold every tensor of this process: tables of addresses do not say whose they are."""
+        """Hold every tensor of this process: tables of addresses do not say whose they are.
+
+        Those made before InsideCpu.start() are frozen, and not found; a candidate's all come later.
+        """
         self.searched = True
         of_tensors: dict[type, bool] = {}
         found = []
@@ -85,8 +91,7 @@ class _Launch:
 
     def around_each(self, addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
         """For each address the number of its span, and whether `size` bytes lie in it."""
-        begins = np.array(self._begins or [0], dtype=np.uint64)
-        ends = np.array([span.end for span in self.spans] or [0], dtype=np.uint64)
+        begins, ends = self._bounds
         at = np.searchsorted(begins, addresses, "right") - 1
         found = ends[at]
         return at, (at >= 0) & (addresses < found) & (found - addresses >= size)
@@ -119,6 +124,11 @@ class Reach:
         """Positions of arguments that may only be read and were written since the call began, restored or not."""
         return tuple(sorted(self._written))
 
+    @property
+    def fault(self) -> OutOfBounds | None:
+        """The first time that a kernel was out of bounds, also where the candidate caught that; None so far."""
+        return self._fault
+
     def check(self) -> None:
         """Raises OutOfBounds where any kernel was out of bounds so far, also where the candidate caught that."""
         if self._fault is not None:
@@ -134,7 +144,7 @@ class Reach:
         def entered(kernel: str, arguments: Sequence[Any]) -> _Launch:
             return _Launch(kernel, self._lent, self._blocks, arguments)
 
-        def launch(executor: Any, *args: Any, **kwargs: Any) -> Any:
+        def launch(executor: Any, /, *args: Any, **kwargs: Any) -> Any:
             given = [*args, *kwargs.values()]
             launches.append(entered(str(executor.fn.__name__), given))
             try:
@@ -187,7 +197,11 @@ def _look_at_native(look: Any) -> None:
 
     def looked_swap(pointers: Any, compared: Any, value: Any, order: Any) -> Any:
         addresses = _addresses(pointers)
-        look("atomic", addresses, np.asarray(value).itemsize)
+        # The library reads as many bytes of each as the one or the other has: neither is cast to the pointer's type.
+        sizes = {np.asarray(operand).itemsize for operand in (compared, value)}
+        if len(sizes) > 1:
+            raise ValueError("atomic_cas: what is compared and what is stored must be of the pointer's type")
+        look("atomic", addresses, sizes.pop())
         return swap(addresses, compared, value, order)
 
     def looked_update(operation: Any, pointers: Any, value: Any, mask: Any, order: Any) -> Any:
@@ -224,10 +238,12 @@ def _touched(launch: _Launch, kind: str, live: np.ndarray, size: int) -> Sequenc
 def _told(launch: _Launch, kind: str, beyond: np.ndarray, lanes: int, size: int) -> str:
     article = "an" if kind == "atomic" else "a"
     first = int(beyond[0])
-    distances = [(first - span.end, "behind the end") for span in launch.spans if first + size > span.end]
+    distances = [(first - span.end, "behind the end") for span in launch.spans if first >= span.end]
     distances += [(span.begin - first, "before the beginning") for span in launch.spans if first < span.begin]
-    distance, side = min((item for item in distances if item[0] >= 0), default=(_NEAR_BYTES, ""))
+    distance, side = min(distances, default=(_NEAR_BYTES, ""))
     where = f", {distance} bytes {side} of one" if distance < _NEAR_BYTES else ", and near none"
+    if any(span.begin <= first < span.end for span in launch.spans):
+        where = ", across the end of one"
     count = "" if lanes == 1 else f" in {len(beyond)} of {lanes} lanes"
     return f"kernel {launch.kernel}: {article} {kind} out of bounds of its tensors{count}{where}: {_ADVICE}"
 

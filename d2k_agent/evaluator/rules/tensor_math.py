@@ -125,7 +125,10 @@ def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
     if name in _OF_TENSORS:
         message = f"{object_}: if it is a tensor, {_ADVICE}; else give it another name"
     elif instead is not None:
-        message = f"{object_}: the rules cannot follow what this is; write {instead} instead"
+        message = (
+            f"{object_}: the rules cannot follow what this is; if it is the standard library's, write {instead} "
+            "instead, else give it another name"
+        )
     else:
         near = difflib.get_close_matches(name, sorted(policy.tensor & _OF_TENSORS), n=1)
         meant = f" (did you mean .{near[0]}?)" if near else ""
