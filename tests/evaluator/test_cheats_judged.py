@@ -22,7 +22,7 @@ BLAMED = {VerdictStatus.INCORRECT, VerdictStatus.RULE_VIOLATION, VerdictStatus.T
 """Statuses by which a defence that runs would have found a file."""
 ON_A_GPU_TOO = {"A01_stale_memory", "A08d_ctypes_cublas", "A08e_torch_compile", "A11b_gpu_spin"}
 """Their tricks are meant for a GPU, whose defences are others; on a CPU they are judged besides."""
-HANGING = Limits(call_s=3.0, gpu_call_s=20.0, compile_s=30.0)
+HANGING = Limits(call_s=3.0, gpu_call_s=20.0, compile_s=15.0)
 """Of files that never end: on a GPU their first call compiles, so that compile_s bounds it."""
 LET_THROUGH = ("A06_input_mutation", "V123_property_of_an_argument", "H03_workspace_cache_by_shape")
 """No rule finds these: one wrong, one that breaks a rule while it runs, one honest."""
