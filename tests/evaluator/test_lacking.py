@@ -32,12 +32,14 @@ def run():
 PROGRAM = """
 import sys
 
+from triton.runtime.errors import InterpreterError
+
 from d2k_agent.evaluator.candidate import describe, load_solution
 
 run = load_solution(sys.argv[1]).run
 try:
     print(run()[0].item())
-except Exception as problem:
+except InterpreterError as problem:
     print(describe(problem)["text"])
 """
 CALLS = {

@@ -136,6 +136,7 @@ class Reach:
 
     def watch(self) -> None:
         """From now on, for the life of this process."""
+        from triton.runtime.errors import InterpreterError
         from triton.runtime.interpreter import GridExecutor
 
         launches = list[_Launch]()
@@ -149,8 +150,8 @@ class Reach:
             launches.append(entered(str(executor.fn.__name__), given))
             try:
                 return plain(executor, *args, **kwargs)
-            except Exception:
-                self.check()  # the interpreter wraps it in an exception of its own
+            except InterpreterError:
+                self.check()  # the interpreter wraps in it whatever a kernel raised
                 raise
             finally:
                 launches.pop()
