@@ -6,6 +6,7 @@ import json
 import signal
 import time
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 
@@ -16,7 +17,7 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
+        self._path, self._writing = path, Lock()
         text = path.read_text(encoding="utf-8") if path is not None and path.exists() else ""
         whole, _, rest = text.rpartition("\n")
         if path is not None and rest:
@@ -30,10 +31,11 @@ class ResultsFile:
     def add(self, key: str, **values: Any) -> dict[str, Any]:
         """Append an object with that key, and with the time."""
         item = {"key": key, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **values}
-        if self._path is not None:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(item) + "\n")
-        self._items[key] = item
+        with self._writing:  # two GPUs judge at a time
+            if self._path is not None:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(item) + "\n")
+            self._items[key] = item
         return item
 
     def every(self) -> list[dict[str, Any]]:

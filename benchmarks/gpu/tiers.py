@@ -20,7 +20,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -92,9 +91,7 @@ def names(name: str, source: str, task: TaskBundle, labels: tuple[str, ...], tie
     return called, f"{called} {source_sha256(chr(0).join([task.digest, source, baseline(), *labels]))}"
 
 
-def protocol(
-    gpu: str, tiers: bool, all_workloads: bool, results: ResultsFile, writing: Lock
-) -> list[tuple[str, Verdict]]:
+def protocol(gpu: str, tiers: bool, all_workloads: bool, results: ResultsFile) -> list[tuple[str, Verdict]]:
     """All verdicts by an evaluator on that GPU, in the order of submission; those that `results` holds are not new."""
     best: float | None = None
     verdicts = []
@@ -106,8 +103,7 @@ def protocol(
             if item is None:
                 verdict = judged(launcher, source, task, labels, best, tiers)
                 print(f"{called}: {verdict.status}, {gpu_s(verdict):.1f} GPU s", file=sys.stderr, flush=True)
-                with writing:
-                    item = results.add(key, verdict=to_data(verdict))
+                item = results.add(key, verdict=to_data(verdict))
             verdict = from_data(Verdict, item["verdict"])
             if verdict.geomean_speedup is not None:
                 best = max(best or 0.0, verdict.geomean_speedup)
@@ -162,10 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(gpus) > 2:
         parser.error("--gpus takes one index, or two with a comma between")
     end_when_terminated()
-    results, writing = ResultsFile(options.json), Lock()
-    both = [
-        (gpu, tiers, options.all_workloads, results, writing) for gpu, tiers in ((gpus[0], True), (gpus[-1], False))
-    ]
+    shared = options.all_workloads, ResultsFile(options.json)
+    both = (gpus[0], True, *shared), (gpus[-1], False, *shared)
     try:
         if len(gpus) == 1:
             with_tiers, without = (protocol(*given) for given in both)

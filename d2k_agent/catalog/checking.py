@@ -24,7 +24,7 @@ from d2k_agent.catalog.secrecy import leaks
 from d2k_agent.catalog.speed_of_light import counts_of, rotated_floor
 from d2k_agent.catalog.staging import staged_files
 from d2k_agent.catalog.task import HIDDEN_FILES, SHARED_FILES, Task
-from d2k_agent.catalog.wrong import wrong_kernels
+from d2k_agent.catalog.wrong import WRONG_FILE, wrong_kernels
 from d2k_agent.contract.data_sheets import data_sheet
 from d2k_agent.errors import UsageError
 
@@ -32,7 +32,7 @@ SOURCES = ("expert.py", "baseline.py")
 PROOFS = {
     "expert.py": "it shows that the gates can be reached",
     "baseline.py": "speedups are over it",
-    "wrong.toml": "it shows that the gates tell right from wrong",
+    WRONG_FILE: "it shows that the gates tell right from wrong",
 }
 SHOWN = 5
 

@@ -25,7 +25,7 @@ MODELLED = (
     "reference's floor, and the baseline's latency over its own."
 )
 NO_LAUNCH = "A floor below what one launch takes is reached by nobody; of {} that is not known."
-EARLIER = "Measured under an earlier form of the task, its sources being the same: {}."
+EARLIER = "Latencies were measured under an earlier form of the task: {}."
 WHERE_NOT_MEASURED = device_name("b200")
 """The GPU of the floors of a workload that was measured on none: the default target."""
 

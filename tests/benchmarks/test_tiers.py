@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 
 from benchmarks.gpu.results import ResultsFile
 from benchmarks.gpu.tiers import CHEATS, lines, names, protocol, ranking, submissions
@@ -53,7 +52,7 @@ def test_what_was_judged_before_is_not_judged_again(tmp_path: Path) -> None:
         _, verdict = timed(name, 1.0 + number, 10.0)
         results.add(names(name, source, task, labels, tiers=True)[1], verdict=to_data(verdict))
         expected.append((name, verdict))
-    assert protocol("0", True, False, ResultsFile(path), Lock()) == expected
+    assert protocol("0", True, False, ResultsFile(path)) == expected
     assert len(
         {names(*submission, tiers=tiers)[1] for submission in submissions(False) for tiers in (True, False)}
     ) == (2 * len(expected))

@@ -110,4 +110,4 @@ def test_latencies_of_an_earlier_form_of_a_task_are_told_as_such(capsys: Printed
     with (folder / "hidden" / "check.py").open("a", encoding="utf-8") as file:
         file.write("\n# another check\n")
     assert main(["tasks", "show", str(folder)]) == 0
-    assert "Measured under an earlier form of the task, its sources being the same: muon." in capsys.readouterr().out
+    assert "Latencies were measured under an earlier form of the task: muon." in capsys.readouterr().out

@@ -80,14 +80,10 @@ def _repeats(one: Expected, other: Expected) -> Check:
 
 
 def _spares(task: LoadedTask, arguments: Sequence[Any]) -> Check:
-    given = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+    given = _copies(arguments)
     task.reference(given)
     declared = {item.position for item in task.mutated}
-    changed = [
-        position
-        for position, (now, before) in enumerate(zip(given, arguments, strict=True))
-        if isinstance(now, torch.Tensor) and position not in declared and not _equal(now, before)
-    ]
+    changed = [position for position in _differing(given, arguments) if position not in declared]
     told = (
         f"reference.py changes its argument {changed[0]}: declare it in mutated_inputs, or copy it" if changed else ""
     )
@@ -96,11 +92,9 @@ def _spares(task: LoadedTask, arguments: Sequence[Any]) -> Check:
 
 def _varies(one: Sequence[Any], other: Sequence[Any]) -> Check:
     """Each tensor differs by seed; one number may be the workload's."""
-    alike = [
-        position
-        for position, (a, b) in enumerate(zip(one, other, strict=True))
-        if isinstance(a, torch.Tensor) and a.numel() > 1 and _equal(a, b)
-    ]
+    differing = _differing(one, other)
+    several = [position for position, value in enumerate(one) if isinstance(value, torch.Tensor) and value.numel() > 1]
+    alike = [position for position in several if position not in differing]
     told = f"two seeds give the same argument {alike[0]}: get_inputs must draw it from config['seed']" if alike else ""
     return Check("*", "draws", None, None, not alike, told)
 
@@ -109,13 +103,9 @@ def _varied_apart(task: LoadedTask, device: Device, series: Series, seed: str) -
     """A variation returns other tensors, or those that it was given as they were."""
     assert series.vary is not None
     given = task.arguments(series.workload, seed, device.name)
-    before = [value.clone() if isinstance(value, torch.Tensor) else value for value in given]
+    before = _copies(given)
     task.vary(series.vary, given, derive(seed, "vary"))
-    changed = [
-        position
-        for position, (now, was) in enumerate(zip(given, before, strict=True))
-        if isinstance(now, torch.Tensor) and not _equal(now, was)
-    ]
+    changed = _differing(given, before)
     told = (
         f"{series.vary} of hidden/check.py changes the argument {changed[0]} that it is given: copy it"
         if changed
@@ -133,7 +123,7 @@ def _own_gates(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -
 
 def _chains(task: LoadedTask, arguments: Sequence[Any], expected: Expected) -> Check:
     """Several calls on one state: each gives what the first gave, and leaves what its effect says (Mutated.after)."""
-    given = [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+    given = _copies(arguments)
     for _ in range(CHAINED):
         outputs = task.reference(given)
     state = [given[item.position] for item in task.mutated]
@@ -220,6 +210,16 @@ def _all_used(task: LoadedTask, results: Sequence[WorkloadResult]) -> WorkloadRe
 def _alike(one: Expected, other: Expected) -> bool:
     pairs = zip([*one.outputs, *one.state], [*other.outputs, *other.state], strict=True)
     return all(_equal(a, b) for a, b in pairs)
+
+
+def _copies(arguments: Sequence[Any]) -> list[Any]:
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in arguments]
+
+
+def _differing(one: Sequence[Any], other: Sequence[Any]) -> list[int]:
+    """Positions of tensors that are not the same in both."""
+    pairs = enumerate(zip(one, other, strict=True))
+    return [position for position, (a, b) in pairs if isinstance(a, torch.Tensor) and not _equal(a, b)]
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
