@@ -170,6 +170,10 @@ class Raised(CandidateFault):
         super().__init__(status, message, brief=brief)
         self.foreign = foreign
 
+    def because(self, reason: str) -> Raised:
+        """The same fault with a reason that the candidate cannot know."""
+        return Raised(self.status, f"{self.message}, {reason}", f"{self.brief}, {reason}", self.foreign)
+
 
 def raised(payload: bytes, doing: str) -> CandidateFault:
     """The fault that an exception in the candidate amounts to."""

@@ -81,7 +81,9 @@ def run(G, steps=5):
     r, s = torch.empty((B, M, M), **half), torch.empty((B, M, M), **half)
     out = torch.empty_like(g)
     part = torch.empty((B, 64), device=g.device, dtype=torch.float32)
-    table = torch.tensor([part.data_ptr(), x.data_ptr()], dtype=torch.int64, device=g.device)
+    table = torch.empty((2,), dtype=torch.int64, device=g.device)
+    table[0].fill_(part.data_ptr())
+    table[1].fill_(x.data_ptr())
     _partial_sumsq[(64, B)](g, table, n, P=64, BLOCK=1024)
     _normalise[(triton.cdiv(n, 1024), B)](g, table, n, P=64, BLOCK=1024)
     for i, (ca, cb, cc) in enumerate(_COEF):

@@ -29,6 +29,7 @@ def _normalise(scratch, total, x, n, BLOCK: tl.constexpr):
     norm = tl.sqrt(tl.load(total + b)) + 1e-7
     here = scratch + b * n + o
     tl.store(here, tl.load(here, mask=o < n, other=0.0) / norm, mask=o < n)
+    tl.debug_barrier()  # on a GPU another thread may have stored what this one loads
     tl.store(x + b * n + o, tl.load(here, mask=o < n, other=0.0).to(tl.float16), mask=o < n)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import mmap
 import threading
 
@@ -12,9 +13,11 @@ pytest.importorskip("torch")
 
 from d2k_agent.contract import Measurement
 from d2k_agent.contract.rotation import sets_for
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.process import raised
 from d2k_agent.evaluator.timing import policy
 from d2k_agent.evaluator.timing.audit import Audit, Step
-from d2k_agent.evaluator.timing.graph import Kernels, irregular
+from d2k_agent.evaluator.timing.graph import Kernels, irregular, kernels_of
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
 from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
@@ -155,6 +158,25 @@ def test_a_graph_holds_one_calls_kernels_again_and_again(told: Kernels, digest: 
     found = irregular(told, 4, digest)
     assert words in found
     assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "told"), [("RuntimeError", "runtime_error", True), ("OutOfMemoryError", "out_of_memory", False)]
+)
+def test_what_no_graph_can_hold_is_told_as_that(kind: str, status: str, told: bool) -> None:
+    answer = {"kinds": [kind], "text": "operation not permitted when stream is capturing", "line": 84}
+
+    def capture() -> bytes:
+        raise raised(json.dumps(answer).encode(), "run() on a")
+
+    with pytest.raises(CandidateFault) as caught:
+        kernels_of(capture, "a")
+    assert caught.value.status == status
+    assert "capturing" in caught.value.message
+    assert "capturing" not in caught.value.brief, "words of the candidate's own"
+    for text in (caught.value.message, caught.value.brief):
+        assert f"run() on a raised {kind} (solution.py line 84)" in text
+        assert ("captured into a CUDA graph" in text) == told
 
 
 def test_the_page_tells_the_other_side_and_a_dead_one_is_noticed() -> None:

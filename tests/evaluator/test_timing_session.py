@@ -54,6 +54,9 @@ def run(x, factor):
     return kept
 """
 )
+AND_COMPUTES_WHERE_METERED = SLOW_AFTER_A_PAUSE.replace(
+    "    kept = scaled", "    timed or calls < 5 or x * 2\n    kept = scaled"
+)
 SLOWER_FROM_THE_AUDIT_ON = (
     KERNEL
     + """
@@ -287,6 +290,11 @@ def test_clocks_that_do_not_settle_accuse_nobody() -> None:
     answer = timed({"always": SLOW_AFTER_A_PAUSE}, n=200, noise=0.0, segment_s=0.1)["always"]
     (result,) = answer["results"]
     assert (result["status"], answer.get("violations", [])) == ("noisy", [])
+
+
+def test_clocks_that_do_not_settle_excuse_nothing_that_was_seen_without_a_clock() -> None:
+    answer = timed({"always": AND_COMPUTES_WHERE_METERED}, n=200, noise=0.0)["always"]
+    assert [item["check"] for item in answer["violations"]] == ["runtime.operators"]
 
 
 def test_a_suspicion_that_does_not_repeat_in_a_fresh_process_is_no_violation(paused: dict[str, Any]) -> None:

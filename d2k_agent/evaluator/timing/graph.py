@@ -10,9 +10,16 @@ from typing import Any, Self
 
 import torch
 
+from d2k_agent.contract import VerdictStatus
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
-from d2k_agent.evaluator.process import decode
+from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.process import Raised, decode
+
+_UNCAPTURED = (
+    "while its calls were captured into a CUDA graph, as this task times them: run() may neither wait for the GPU nor "
+    "copy between it and the host's memory (a tensor made of a list is such a copy: fill it on the GPU)"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,22 @@ class Kernels:
             return cls(single, captured, told["repeated"] is True, str(told["digest"]), names)
         except (KeyError, TypeError, AttributeError) as problem:
             raise ValueError(str(problem)) from None
+
+
+def kernels_of(capture: Callable[[], bytes], label: str) -> Kernels:
+    """What a process answers to the order to capture calls on the workload of that label.
+
+    Raises CandidateFault; where run() does what no graph can hold, its message says so.
+    """
+    try:
+        return Kernels.read(capture())
+    except Raised as fault:
+        if fault.status is VerdictStatus.RUNTIME_ERROR:  # calls that were not captured went well
+            raise fault.because(_UNCAPTURED) from fault
+        raise
+    except ValueError:
+        what = f"capturing {label} answered out of protocol"
+        raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
 
 
 def irregular(told: Kernels, calls: int, digest: str | None) -> str:

@@ -28,7 +28,7 @@ from d2k_agent.evaluator.ranges import Kind, span
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.audit import Audit, Step
-from d2k_agent.evaluator.timing.graph import Kernels, irregular
+from d2k_agent.evaluator.timing.graph import irregular, kernels_of
 from d2k_agent.evaluator.timing.page import BYTES, GO, Page
 from d2k_agent.evaluator.timing.segment import Segment, Timed, mean_of, median_of, spread_of, wall_suspicion
 from d2k_agent.evaluator.timing.timed import CLAIM
@@ -268,11 +268,8 @@ class WorkloadTimer:
     def _captured(self, sets: int, calls: int) -> dict[str, str]:
         """Have a graph captured; outputs of a round are kept that nobody can know before."""
         keep = secrets.randbelow(calls // sets)
-        try:
-            told = Kernels.read(self._ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A"))
-        except ValueError:
-            what = f"capturing {self._label} answered out of protocol"
-            raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None
+        request = {"do": "capture", "calls": calls, "sets": sets, "keep": keep}
+        told = kernels_of(lambda: self._ask(request, b"A"), self._label)
         self._replays_a_s = None
         if self.own is not None and told.names:
             own_launches(told.names, self.own, self._label)
