@@ -207,8 +207,8 @@ class _Counting:
         return result
 
     def create_descriptor_store(self, desc: Any, value: Any, indices: Any) -> None:
-        region, _, _ = self._described(desc, indices, value)
-        if region is not None:
+        region, inside, _ = self._described(desc, indices, value)
+        if region is not None and inside:
             region.stored = True
             region.absent = region.absent or value.absent
             if not (region.lazy or any(item.absent for item in indices)):
@@ -217,9 +217,9 @@ class _Counting:
 
     def create_descriptor_reduce(self, _kind: Any, desc: Any, value: Any, indices: Any) -> None:
         """The interpreter has none: counted, and not carried out."""
-        region, _, _ = self._described(desc, indices, value)
-        self.meter.tally.atomics += self.meter.weight * value.data.size
-        if region is not None:
+        region, inside, _ = self._described(desc, indices, value)
+        self.meter.tally.atomics += self.meter.weight * inside
+        if region is not None and inside:
             region.stored = True
             region.absent = region.absent or "sums through a descriptor are not carried out"
 
@@ -249,24 +249,24 @@ class _Counting:
             return region, ptrs.absent or mask.absent or "an address lies outside of its tensor", ready
         return region, "", ready
 
-    def _described(self, desc: Any, indices: Any, value: Any) -> tuple[Region | None, bool, float]:
-        """Count an access through a descriptor: the part of the block that is inside. Whether there is one, and when
-        it is there."""
+    def _described(self, desc: Any, indices: Any, value: Any) -> tuple[Region | None, int, float]:
+        """Count an access through a descriptor: the part of the block that is inside. Its elements, and when it is
+        there."""
         element = desc.base.dtype.element_ty
         itemsize = element.primitive_bitwidth // 8
-        first, extents = int(desc.base.data.item()), []
-        for index, size, stride, block in zip(indices, desc.shape, desc.strides, desc.block_shape, strict=True):
+        extents = []
+        for index, size, block in zip(indices, desc.shape, desc.block_shape, strict=True):
             begin, end = int(index.data.item()), int(index.data.item()) + int(block)
             extents.append(max(0, min(end, int(size.data.item())) - max(begin, 0)))
-            first += max(begin, 0) * int(stride.data.item()) * itemsize
         elements = int(np.prod(extents, dtype=np.int64))
         region = self.meter.regions.of(int(desc.base.data.item()))
-        rows = elements // extents[-1] if elements else 0
-        sectors = rows * (-(-extents[-1] * itemsize // 32)) if elements else 0
-        name = region.name if region else "?"
         ready = max(item.ready for item in (*indices, *([value] if value else [])))
+        if not elements:
+            return region, 0, ready
+        sectors = elements // extents[-1] * -(-extents[-1] * itemsize // 32)
+        name = region.name if region else "?"
         ready = self.meter.access(name, elements, itemsize, sectors, ready, store=value is not None, single=False)
-        return region, bool(elements), ready
+        return region, elements, ready
 
 
 def _spread(operation: Callable[..., Any], handles: tuple[Any, ...], *rest: Any) -> Any:

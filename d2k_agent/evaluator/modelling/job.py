@@ -74,7 +74,9 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
 def _made(make: Callable[[str], Sequence[Any]]) -> list[Any]:
     try:
         return list(make("cuda"))
-    except (RuntimeError, AssertionError) as problem:  # what torch raises where it has no GPU
+    except Exception as problem:  # the task's author wrote this code: its failures are the task's
+        if _out_of_memory(problem):
+            raise
         raise NotModelled(f"its arguments cannot be made without a GPU: {problem}") from problem
 
 
@@ -103,11 +105,16 @@ def _told(problem: BaseException, limit_s: float, path: str) -> str:
         return f"there was no time left of {limit_s:.3g} s of the processor's for all workloads{line}{advice}"
     if isinstance(problem, NotModelled):
         return str(problem)[:_REASON_CHARS]
-    if isinstance(problem, MemoryError) or "allocate memory" in str(problem):
+    if _out_of_memory(problem):
         return f"it needs more than {MEMORY_BYTES >> 30} GiB of real memory on the host"
     if isinstance(problem, NoRun):
         return str(problem)
     return f"run() raised {type(problem).__name__}{line}: {problem}"[:_REASON_CHARS]
+
+
+def _out_of_memory(problem: BaseException) -> bool:
+    causes = (problem, problem.__cause__)
+    return "allocate memory" in str(problem) or any(isinstance(cause, MemoryError) for cause in causes)
 
 
 def _load(path: str) -> Callable[..., Any]:

@@ -100,7 +100,12 @@ class Launches:
         self._meter.warps = int(kwargs.get("num_warps") or _WARPS)
         if math.prod(whole):
             with unmetered():  # what follows is the interpreter's doing, not run()'s
-                self._take(function, bound, whole, sizes)
+                try:
+                    self._take(function, bound, whole, sizes)
+                except Exception as problem:  # neither are its faults: no candidate catches or is blamed for them
+                    raise NotModelled(
+                        f"the model itself failed: {type(problem).__name__}: {_short(problem)}"
+                    ) from problem
 
     def _take(self, function: Any, bound: dict[str, Any], whole: Program, sizes: tuple[int, ...]) -> None:
         regions = self._regions(bound)

@@ -55,6 +55,39 @@ def run(a, b):
     return c
 """
 
+BEHIND = """
+@triton.jit
+def behind(x, out, rows):
+    tile = x.load([tl.program_id(0) * 16, 0])
+    EFFECT
+
+
+def run(x):
+    out = torch.empty_like(x)
+    described = [TensorDescriptor.from_tensor(tensor, [16, 64]) for tensor in (x, out)]
+    behind[(4,)](*described, x.shape[0])
+    return out
+"""
+
+FAILING_MODEL = """
+from d2k_agent.evaluator.modelling import launching
+
+
+def fail(*_):
+    raise ZeroDivisionError("division by zero")
+
+
+launching.model_launch = fail
+"""
+
+SWALLOWED = """
+def run(x):
+    try:
+        return launched(x)
+    except Exception:
+        return torch.empty_like(x)
+"""
+
 FLATTENED = """
 @triton.jit
 def steps(out, count, EACH: tl.constexpr):
@@ -243,6 +276,7 @@ def run(x):
 SQUARES = "[torch.randn((1024, 1024), dtype=torch.float16, device=device) for _ in range(2)]"
 ODD = "[torch.randn((1024, 1032), dtype=torch.float16, device=device)[:, :1024] for _ in range(2)]"
 NUMBERS = "[torch.randn(1000003, device=device)]"
+TILES = "[torch.randn((64, 64), dtype=torch.float16, device=device)]"
 PLACES = "[torch.arange(256, dtype=torch.int32, device=device)]"
 COUNTS = "[torch.full((64,), 3, dtype=torch.int32, device=device), torch.randn(4096, device=device)]"
 READ = "def run(x):\n    return x * 2 if x[0].item() > 0 else x\n"
@@ -252,6 +286,15 @@ CASES: dict[str, tuple[str, str, float]] = {
     "product": (HEAD + PRODUCT, SQUARES, 60.0),
     "odd": (HEAD + PRODUCT, ODD, 60.0),
     "persistent": (HEAD + PERSISTENT, SQUARES, 60.0),
+    **{
+        f"{name} behind": (HEAD + BEHIND.replace("EFFECT", effect), TILES, 60.0)
+        for name, effect in (
+            ("stored", "out.store([rows + tl.program_id(0) * 16, 0], tile)"),
+            ("added", "out.atomic_add([rows, 0], tile)"),
+            ("loaded", "out.store([tl.program_id(0) * 16, 0], tile + x.load([rows, 0]))"),
+        )
+    },
+    "failing model": (HEAD + SCALED.replace("def run", "def launched") + FAILING_MODEL + SWALLOWED, NUMBERS, 60.0),
     "flattened": (HEAD + FLATTENED, NUMBERS, 60.0),
     "carried": (HEAD + CARRIED.replace("TRIPS", "8"), NUMBERS, 60.0),
     "carried far": (HEAD + CARRIED.replace("TRIPS", "100"), NUMBERS, 60.0),
@@ -279,5 +322,6 @@ CASES: dict[str, tuple[str, str, float]] = {
     "memory": (HEAD + MEMORY, NUMBERS, 60.0),
     "nothing": (HEAD + "def run(x):\n    return torch.empty_like(x)\n", NUMBERS, 60.0),
     "raising": (HEAD + "def run(x):\n    raise ValueError('no such shape')\n", NUMBERS, 60.0),
+    "no inputs": (HEAD + READ, "[{}['no such key']]", 60.0),
     "broken": (HEAD + "def walk(x):\n    return x\n", NUMBERS, 60.0),
 }

@@ -70,6 +70,15 @@ def test_persistent_programs_with_descriptors_are_sampled_across_their_loops(ans
     assert launch.loaded_bytes == pytest.approx(64 * 1024 * (128 + 128) * 2, rel=0.1)
 
 
+@pytest.mark.parametrize("effect", ["stored", "added", "loaded"])
+def test_what_lies_wholly_behind_a_tensor_is_no_access(answers: Answers, effect: str) -> None:
+    launch = only(answers, f"{effect} behind")
+    inside = 4 * 16 * 64 * 2
+    assert launch.loaded_bytes == inside
+    assert launch.stored_bytes == (inside if effect == "loaded" else 0) and launch.atomics == 0
+    assert launch.compulsory_bytes == launch.moved_bytes == launch.loaded_bytes + launch.stored_bytes
+
+
 def test_a_loop_whose_branches_rest_on_what_it_carries_is_followed_in_full(answers: Answers) -> None:
     assert only(answers, "flattened").stored_bytes == 64 * 40 * 4
 
@@ -130,6 +139,8 @@ def test_where_a_tuner_chooses_the_model_does(answers: Answers) -> None:
         ("assembled", "it cannot be interpreted: inline_asm"),
         ("endless", "there was no time left of 1 s of the processor's for all workloads (solution.py line "),
         ("raising", "run() raised ValueError (solution.py line 7): no such shape"),
+        ("failing model", "the model itself failed: ZeroDivisionError: division by zero"),
+        ("no inputs", "its arguments cannot be made without a GPU: 'no such key'"),
         ("read", "run() reads a value on the host that is not there"),
         ("torch", "run() computes with PyTorch (mul), which is not modelled"),
         ("memory", "it needs more than 4 GiB of real memory"),
