@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from d2k_agent.contract.ceilings import Ceilings
-from d2k_agent.contract.data_sheets import CLOCKS_MHZ, ceilings_of
+from d2k_agent.contract.ceilings import PRODUCTS, Ceiling, Ceilings
+from d2k_agent.contract.data_sheets import CLOCKS_MHZ, ceilings_of, data_sheet, shipped_measurement
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLaunch
 from d2k_agent.evaluator.compilation.targets import Target
@@ -32,10 +32,16 @@ MEMORY_LANES = 32
 """Elements a clock of one multiprocessor, where each is accessed by itself."""
 MOST_WARPS, MOST_PROGRAMS = 64, 32
 """That are resident on one multiprocessor."""
-_HOPPER = ceilings_of(device_name("h200"))
-assert _HOPPER is not None and _HOPPER.launch_us is not None
-_LAUNCH = _HOPPER.launch_us
+_SEEN, _SHEET = shipped_measurement(device_name("h200")), data_sheet(device_name("h200"))
+assert _SEEN is not None and _SHEET is not None and _SEEN.launch_us is not None
+_LAUNCH = _SEEN.launch_us
 """Of targets on which launches were not timed."""
+_SUSTAINED = {
+    name: getattr(_SEEN, name).value / getattr(_SHEET, name).value
+    for name in ("copy_gb_s", *(f"{kind}_tflops" for kind in PRODUCTS))
+}
+"""What an H200 sustained of its data sheet. Targets of which only a data sheet is known are taken to sustain as much:
+at their peaks they would be faster than the one that was measured only because they were not."""
 _REPEATS = "each touched byte passes it once a launch, and repeats come from the L2 cache"
 _SHORT = "Kernels of less than 0.2 ms took 0.8 to 2.7 times their model on an H200"
 _TARGETS = ("b200", "h100", "h200")
@@ -60,23 +66,42 @@ class Machine:
     basis: tuple[str, ...]
 
 
-def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
+@dataclass(frozen=True)
+class _Rate:
+    """In the unit of the ceiling that it comes from, and how it does."""
+
+    value: float
+    basis: str
+
+
+def _sustained(known: Ceilings, name: str) -> _Rate | None:
+    """What a GPU is taken to sustain of the ceiling in that field; None where it has none."""
+    ceiling: Ceiling | None = getattr(known, name)
+    if ceiling is None:
+        return None
+    if ceiling.provenance.basis == "measured":
+        return _Rate(ceiling.value, "measured")
+    share = _SUSTAINED[name]
+    return _Rate(share * ceiling.value, f"{share:.0%} of the data sheet's {ceiling.value:.4g}, as an H200 sustained")
+
+
+def machine_of(target: Target) -> Machine:
     """The machine that the model takes `target` for. Raises ValueError for one of which too little is known."""
-    known = ceilings or (ceilings_of(device_name(target.name)) if target.name in _TARGETS else None)
-    if known is None or known.copy_gb_s is None or known.fp16_tflops is None or known.bf16_tflops is None:
+    known = ceilings_of(device_name(target.name)) if target.name in _TARGETS else None
+    memory = None if known is None else _sustained(known, "copy_gb_s")
+    if known is None or memory is None or known.fp16_tflops is None or known.bf16_tflops is None:
         raise ValueError(f"no ceilings are known of {target.product}; choose from {', '.join(_TARGETS)}")
     launch, where = (known.launch_us, "") if known.launch_us is not None else (_LAUNCH, " on an H200")
     boost_mhz, _ = CLOCKS_MHZ[device_name(target.name)]
     count, clocks = target.multiprocessors, boost_mhz * 1e3
     operations = FLOATS.rate * clocks
-    tflops = {kind: known.product_tflops(kind) for kind in ("fp16", "bf16", "fp8")}
+    tflops = {kind: _sustained(known, f"{kind}_tflops") for kind in PRODUCTS}
     products = {kind: found.value * 1e9 / count for kind, found in tflops.items() if found is not None}
     products |= {"tf32": products["fp16"] / 2, "tf32x3": products["fp16"] / 6, "fp32": 2 * operations}
     if "fp8" in products:
         products["int8"] = products["fp8"]
-    memory = known.copy_gb_s
     rates = ", ".join(
-        f"{kind} {found.value:.4g} TFLOP/s ({found.provenance.basis})" for kind, found in tflops.items() if found
+        f"{kind} {found.value:.4g} TFLOP/s ({found.basis})" for kind, found in tflops.items() if found is not None
     )
     return Machine(
         multiprocessors=count,
@@ -89,7 +114,7 @@ def machine_of(target: Target, ceilings: Ceilings | None = None) -> Machine:
         launch_ms=launch.value / 1e3,
         basis=(
             f"products: {rates}; {POINTER_FED:.0%} of it where operands come through pointers",
-            f"device memory: {memory.value / 1e3:.3g} TB/s ({memory.provenance.basis}); {_REPEATS}",
+            f"device memory: {memory.value:.4g} GB/s ({memory.basis}); {_REPEATS}",
             f"L2 cache: {CACHE_BYTES_PER_CLOCK * clocks * count / 1e9:.3g} TB/s (inferred from a product on an H200)",
             f"launch: {launch.value:.3g} us ({launch.provenance.basis}{where})",
             f"one program alone: {MEMORY_CLOCKS} clocks from a load to its value (an H100, published), others assumed",

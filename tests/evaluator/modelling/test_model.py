@@ -14,7 +14,7 @@ from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
 from d2k_agent.evaluator.compilation.targets import TARGETS
 from d2k_agent.evaluator.modelling.counting import Meter, Reduction, Tally
-from d2k_agent.evaluator.modelling.roofline import machine_of, model_launch
+from d2k_agent.evaluator.modelling.roofline import Machine, machine_of, model_launch
 from d2k_agent.evaluator.modelling.sampling import Choice, choose_programs, choose_trips
 
 H200 = machine_of(TARGETS["h200"])
@@ -55,9 +55,11 @@ def tally(flops: float = 0.0, *, by_pointer: bool = False, loaded: float = 0.0, 
     return counted
 
 
-def modelled(programs: int, counted: Tally, nbytes: int = 1 << 40, warps: int = 4) -> ModelledLaunch:
+def modelled(
+    programs: int, counted: Tally, nbytes: int = 1 << 40, warps: int = 4, machine: Machine = H200
+) -> ModelledLaunch:
     choice = Choice((), ((0, 0, 0), (1, 0, 0)), programs)
-    return model_launch("k", (programs,), warps, choice, [counted, counted], {"x": nbytes}, H200)
+    return model_launch("k", (programs,), warps, choice, [counted, counted], {"x": nbytes}, machine)
 
 
 def beyond_launch_ms(launch: ModelledLaunch) -> float:
@@ -167,9 +169,27 @@ def test_a_target_without_ceilings_has_no_model() -> None:
         machine_of(TARGETS["b300"])
 
 
+def test_a_target_with_a_data_sheet_alone_sustains_the_share_that_was_measured() -> None:
+    h100, b200 = machine_of(TARGETS["h100"]), machine_of(TARGETS["b200"])
+    for kind in ("fp16", "bf16", "fp8"):
+        assert h100.products[kind] == pytest.approx(H200.products[kind]), "the same multiprocessors, clock and sheet"
+    assert h100.memory_bytes == pytest.approx(3352e6 * 4300 / 4800)
+    assert b200.memory_bytes == pytest.approx(8000e6 * 4300 / 4800)
+    peaks = {"fp16": 2250 * 681 / 989.4, "bf16": 2250 * 678 / 989.4, "fp8": 4500 * 1286 / 1978.9}
+    assert {kind: b200.products[kind] * b200.multiprocessors / 1e9 for kind in peaks} == pytest.approx(peaks)
+    counted = tally(RATE / 132)
+    there, here = modelled(132, counted, machine=h100), modelled(132, counted)
+    assert (there.bound, here.bound) == ("products", "products")
+    assert beyond_launch_ms(there) == pytest.approx(beyond_launch_ms(here))
+    assert beyond_launch_ms(modelled(1320, tally(loaded=4.3e9 / 1320), machine=h100)) > 1.4
+
+
 def test_every_number_says_where_it_comes_from() -> None:
-    assert any(f"{RATE / 1e9:.0f} TFLOP/s (measured)" in sentence for sentence in H200.basis)
-    assert any("(data sheet)" in sentence for sentence in machine_of(TARGETS["b200"]).basis)
+    products, memory, *_ = H200.basis
+    assert f"fp16 {RATE / 1e9:.0f} TFLOP/s (measured)" in products and "4300 GB/s (measured)" in memory
+    products, memory, *_ = machine_of(TARGETS["b200"]).basis
+    assert "fp16 1549 TFLOP/s (69% of the data sheet's 2250, as an H200 sustained)" in products
+    assert "7167 GB/s (90% of the data sheet's 8000, as an H200 sustained)" in memory
 
 
 def test_impossible_records_are_refused() -> None:
