@@ -105,7 +105,8 @@ def _wish(
     """What a profile shall look into, with the latency of the call where this candidate was measured before."""
     label = labels[0] if labels else task.workloads[0].label
     sections = tuple(dict.fromkeys(arguments.get("sections", ())))
-    return ProfileWish(sections, incumbent.latency_ms(source_sha256(source), label))
+    measured = incumbent.measured(source_sha256(source), label)
+    return ProfileWish(sections, measured.mean_ms, measured.sm_mhz) if measured else ProfileWish(sections)
 
 
 def _outcome(kind: JobKind, verdict: Verdict) -> str:

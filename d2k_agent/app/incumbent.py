@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from d2k_agent.config import RunConfig
+    from d2k_agent.contract import Measurement
     from d2k_agent.records import Choice, Event, RunFolder, Submission
 
 
@@ -38,13 +39,13 @@ class Incumbent:
         self._catch_up()
         return submissions(self._judged)
 
-    def latency_ms(self, sha256: str, label: str) -> float | None:
-        """The latest measured latency of a candidate on a workload; None where it was not measured."""
+    def measured(self, sha256: str, label: str) -> Measurement | None:
+        """The latest measurement of a candidate on a workload; None where it was not measured."""
         from d2k_agent.records import Measured
 
         self._catch_up()
         found = [
-            time.measurement.mean_ms
+            time.measurement
             for event in self._judged
             if isinstance(event, Measured) and event.sha256 == sha256
             for time in event.times.workloads

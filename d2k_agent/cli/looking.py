@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
 
 
 def run_profile(arguments: argparse.Namespace) -> int:
-    """Print the profile, or why there is none and the compiler's report instead; 1 when the candidate failed."""
+    """Print the profile, or why there is none and the compiler's report: 2 then, 1 when the candidate failed."""
     from d2k_agent.app.profiles import against, earlier_profiles
     from d2k_agent.app.surroundings import here
     from d2k_agent.cli.options import settings_of
@@ -73,7 +73,9 @@ def run_profile(arguments: argparse.Namespace) -> int:
     if earlier and verdict.profile is not None:
         change = against(verdict.profile, earlier, arguments.against)
     _print(arguments, verdict, JobKind.PROFILE, change)
-    return 0 if verdict.status.acceptable else 1
+    if not verdict.status.acceptable:
+        return 1
+    return 0 if verdict.profile is not None else 2
 
 
 def run_sanitize(arguments: argparse.Namespace) -> int:

@@ -59,10 +59,13 @@ class HotLine:
 
 @dataclass(frozen=True)
 class ProfileWish:
-    """What a profile shall look into. `call_ms` is a measured latency of the call; None: nobody knows it."""
+    """What a profile shall look into. `call_ms` is a measured latency of the call, `call_mhz` the clock of the
+    multiprocessors while that was measured; None: nobody knows it.
+    """
 
     sections: tuple[str, ...] = ()
     call_ms: float | None = None
+    call_mhz: float | None = None
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.sections if name not in SECTIONS]
@@ -72,7 +75,8 @@ class ProfileWish:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """One kernel of the call, all its launches together. Durations in microseconds, the rest in percent of the peak.
+    """One kernel of the call, all its launches together, or those of one shape where shapes are bounded otherwise
+    (`one_shape`). Durations in microseconds, the rest in percent of the peak.
 
     A value is None where the profiler did not report it. `share` is the part of the call's kernel time, 0 to 1.
     `pipe` is the busiest of the pipes beside the tensor cores, or the issue of instructions itself; `shared_percent` is
@@ -105,6 +109,12 @@ class KernelProfile:
     hot_lines: tuple[HotLine, ...] = ()
     shared_percent: float | None = None
     section_launches: int | None = None
+    one_shape: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name, with the grid where other launches of that name have a row of their own."""
+        return f"{self.name}[{'x'.join(map(str, self.grid))}]" if self.one_shape else self.name
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def _head(profile: Profile, change: str | None, rows: int) -> list[str]:
         f"profile of {profile.workload} by {profile.tool}: {profile.duration_us:.1f} us, launches {launches}",
         *filter(None, [call_line(profile), change]),
         " ".join(["kernel share us launches", *columns, "regs", *["waves"] * waves])
-        + "; limited by"
+        + "; occupancy limited by"
         + "; most waiting" * stalls
         + "; bounded by" * bounds,
         *(_kernel(kernel, kernels) for kernel in kernels[:rows]),
@@ -98,7 +98,7 @@ def _has(kernels: Sequence[KernelProfile]) -> tuple[bool, bool, bool]:
 
 def _kernel(kernel: KernelProfile, kernels: Sequence[KernelProfile]) -> str:
     waves, stalls, bounds = _has(kernels)
-    name = "_".join(kernel.name.split())[:MOST_NAME_CHARS]
+    name = "_".join(kernel.title.split())[:MOST_NAME_CHARS]
     row = [name, f"{kernel.share:.1%}", f"{kernel.duration_us:.1f}", str(kernel.launches)]
     row += ["-" if (value := percent(kernel)) is None else f"{value:.1f}" for _, percent in percents_of(kernels)]
     row.append("-" if kernel.registers is None else str(kernel.registers))

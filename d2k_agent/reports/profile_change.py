@@ -39,12 +39,19 @@ def not_profiled(now: Profile, whose: str) -> str:
 
 def _kernels(now: Profile, before: Profile) -> list[str]:
     """The kernels whose time changed most, those that came and went included."""
-    then = {kernel.name: kernel.duration_us for kernel in before.kernels}
-    this = {kernel.name: kernel.duration_us for kernel in now.kernels}
+    then, this = _times(before), _times(now)
     names = sorted({*then, *this}, key=lambda name: (-abs(this.get(name, 0.0) - then.get(name, 0.0)), name))
     if names == list(then) and len(names) == 1:
         return []
     return [f"{name} {_of(then, name)} -> {_of(this, name)}" for name in names[:MOST_KERNELS]]
+
+
+def _times(profile: Profile) -> dict[str, float]:
+    """Microseconds of each name, in all its rows: one profile may tell its shapes apart and the other not."""
+    times: dict[str, float] = {}
+    for kernel in profile.kernels:
+        times[kernel.name] = times.get(kernel.name, 0.0) + kernel.duration_us
+    return times
 
 
 def _of(times: dict[str, float], name: str) -> str:

@@ -74,7 +74,7 @@ def section_lines(kernel: KernelProfile, sections: Sequence[str]) -> Iterator[st
         if section == "scheduler":
             found += _stalls(kernel)
         if found:
-            yield f"{kernel.name} {section}{of}: {', '.join(found)}"
+            yield f"{kernel.title} {section}{of}: {', '.join(found)}"
 
 
 def hot_line_lines(kernel: KernelProfile) -> Iterator[str]:
@@ -82,7 +82,7 @@ def hot_line_lines(kernel: KernelProfile) -> Iterator[str]:
     for hot in kernel.hot_lines:
         stall = f", {hot.stall}" if hot.stall else ""
         text = f" | {hot.text}" if hot.text else ""
-        yield f"{kernel.name} line {hot.line}: {hot.share:.0%} of its samples{stall}{text}"
+        yield f"{kernel.title} line {hot.line}: {hot.share:.0%} of its samples{stall}{text}"
 
 
 def call_line(profile: Profile) -> str | None:

@@ -38,7 +38,7 @@ def profile_text(profile: Profile) -> str:
     rows = [_row(kernel, columns) for kernel in shown]
     if rest:
         rows.append(_rest(rest, len(columns)))
-    header = ("kernel", "share", "us", "launches", *(title for title, _ in columns), "limited by")
+    header = ("kernel", "share", "us", "launches", *(title for title, _ in columns), "occupancy limited by")
     head = f"Profile of one call of run() on {profile.workload}, by {profile.tool}: {_launches(kernels)} of "
     lines = [
         head + f"{len(kernels)} kernel(s), {_us(profile.duration_us)} us in all.",
@@ -90,7 +90,7 @@ def _rest(kernels: Sequence[KernelProfile], columns: int) -> tuple[str, ...]:
 
 
 def _name(kernel: KernelProfile) -> str:
-    name = " ".join(kernel.name.split())
+    name = " ".join(kernel.title.split())
     return name if len(name) <= MOST_NAME_CHARS else name[: MOST_NAME_CHARS - 3] + "..."
 
 

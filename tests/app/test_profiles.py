@@ -104,9 +104,9 @@ def test_the_best_submission_is_not_compared_with_itself(run: RunFolder) -> None
 def test_a_latency_that_was_measured_goes_with_the_wish(run: RunFolder) -> None:
     record = run.read_record()
     incumbent = Incumbent(run, record.config, record.workloads)
-    assert incumbent.latency_ms(source_sha256(BEST), WORKLOADS[0]) is not None
-    assert incumbent.latency_ms(source_sha256(NEXT), WORKLOADS[0]) is None
-    assert incumbent.latency_ms(source_sha256(BEST), "no such workload") is None
+    assert incumbent.measured(source_sha256(BEST), WORKLOADS[0]) is not None
+    assert incumbent.measured(source_sha256(NEXT), WORKLOADS[0]) is None
+    assert incumbent.measured(source_sha256(BEST), "no such workload") is None
 
 
 def test_a_kept_profile_of_another_version_is_nobodys(run: RunFolder) -> None:

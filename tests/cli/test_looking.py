@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from d2k_agent.cli import main
-from tests.cli.shell import d2k
+from tests.cli.shell import ROOT, d2k
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,13 @@ def test_what_cannot_be_asked_for_is_refused(
     assert (status, told.out) == (2, "")
     assert told.err.startswith("d2k-agent: ") and told.err.count("\n") == 1
     assert all(word in told.err for word in words), told.err
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_no_profile_is_no_success(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The compiler's report stands in its place, which no script may take for a profile."""
+    arguments = ("muon", str(ROOT / "tests/cheats/H23_scratch_in_place.py"), "--device", "cpu")
+    assert d2k("profile", *arguments, *options, folder=tmp_path).status == 2
 
 
 def test_without_a_gpu_sanitize_says_so(tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ def test_counters_of_a_part_of_the_launches_say_of_how_many() -> None:
 def test_a_model_gets_a_row_a_kernel_with_what_bounds_it() -> None:
     lines = brief_profile(FOUND).splitlines()
     assert lines[2] == (
-        "kernel share us launches SM% tensor% DRAM% L2% L2hit% pipe% occupancy% regs waves; limited by; most waiting; "
-        "bounded by"
+        "kernel share us launches SM% tensor% DRAM% L2% L2hit% pipe% occupancy% regs waves; "
+        "occupancy limited by; most waiting; bounded by"
     )
     assert lines[4] == "_copy 10.0% 1000.0 1 - - - - - - - - -; -; -; -"
 
@@ -98,7 +98,10 @@ def test_a_model_gets_a_row_a_kernel_with_what_bounds_it() -> None:
 def test_a_column_that_no_kernel_has_is_not_there() -> None:
     light = replace(FOUND, kernels=(replace(MM, sm_percent=None, l2_hit_percent=None, main_stall=None),), sections=())
     header = brief_profile(light).splitlines()[2]
-    assert header == "kernel share us launches tensor% DRAM% L2% pipe% occupancy% regs waves; limited by; bounded by"
+    assert (
+        header
+        == "kernel share us launches tensor% DRAM% L2% pipe% occupancy% regs waves; occupancy limited by; bounded by"
+    )
 
 
 def test_a_profile_keeps_to_its_tokens_and_sums_up_the_shortest_kernels() -> None:

@@ -5,7 +5,7 @@ A kernel, the first rule that holds:
 | bottleneck | holds where |
 |---|---|
 | tensor core, DRAM, L2, shared memory, instruction pipe | the busiest is at 60 % of its peak or more |
-| none is named | only the SM as a whole is known to be at 60 % or more, and not which of its units |
+| none is named | what tensor cores, DRAM, L2 or shared memory do is unknown, or only the SM as a whole is at 60 % |
 | tail | SMs lack a warp for a quarter of the time or more, unevenly, though there is a block for each |
 | latency or occupancy | what is left: warps wait and too few are there to hide it, or SMs have no block |
 
@@ -14,7 +14,9 @@ launch does not tell them: blocks take unequal time, and several on an SM need n
 busiest SM is idle, it is the begin and the end of a short kernel, and no tail.
 
 A call: `launch or host`, where its measured latency is known and kernels fill less than three quarters of it; else what
-bounds the largest part of the kernels' time.
+bounds the largest part of the kernels' time. The profiler lets the GPU rest between kernels, so they run at a higher
+clock than in the call: what fills the call is their cycles at the call's own clock where that is known, and what is
+missing must be half of the call where it is not. Less than that is not told, and never how much a profiler adds.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from d2k_agent.evaluator.profiling import metrics
 BUSY_PERCENT = 60.0
 IDLE_PERCENT = 25.0
 GAP_PERCENT = 25.0
+GAP_OF_UNKNOWN_CLOCK_PERCENT = 50.0
+"""At its power limit an H200 computes at two thirds of the clock that it has when it rested."""
 
 IDLE = f"SMs without a warp (1 - {metrics.SM_ACTIVE} / {metrics.SM_ELAPSED})"
 LOOKED_AT = "busiest unit that was looked at: "
@@ -58,6 +62,13 @@ class Spread:
     waves: float | None = None
 
     @property
+    def without_block_percent(self) -> float:
+        """Of the multiprocessors, those that get no block; 0 where that is not known."""
+        if self.blocks is None or not self.multiprocessors:
+            return 0.0
+        return 100 * max(0.0, 1 - self.blocks / self.multiprocessors)
+
+    @property
     def too_few_blocks(self) -> bool | None:
         """Whether some multiprocessor gets no block at all."""
         if self.blocks is not None and self.multiprocessors is not None:
@@ -75,7 +86,8 @@ def kernel_diagnosis(
     percent, busiest = max(known, key=lambda item: item[0])
     if percent >= BUSY_PERCENT:
         return Diagnosis(busiest.bottleneck, (Evidence(busiest.counter, percent, BUSY_PERCENT),))
-    if sm_percent is not None and sm_percent >= BUSY_PERCENT:
+    unknown = {unit.bottleneck for unit in units if unit.percent is None}
+    if unknown - {Bottleneck.PIPE} or (sm_percent is not None and sm_percent >= BUSY_PERCENT):
         return None
     looked_at = "" if len(known) == len(units) else LOOKED_AT
     below = Evidence(looked_at + busiest.counter, percent, BUSY_PERCENT, below=True)
@@ -91,7 +103,7 @@ def _idle(spread: Spread) -> list[Evidence]:
     if spread.idle_percent is None or spread.idle_percent < IDLE_PERCENT:
         return []
     why = ""
-    if spread.too_few_blocks:
+    if spread.without_block_percent >= spread.idle_percent / 2:
         why = f"{spread.blocks} blocks for {spread.multiprocessors} SMs: "
     elif spread.uneven_percent is not None and not _is_uneven(spread):
         why = "all alike, a short kernel's begin and end: "
@@ -102,14 +114,17 @@ def _is_uneven(spread: Spread) -> bool:
     return spread.uneven_percent is not None and spread.uneven_percent >= IDLE_PERCENT
 
 
-def call_diagnosis(kernels: Sequence[KernelProfile], duration_us: float, call_us: float | None) -> Diagnosis | None:
-    """What bounds a call of these kernels, `duration_us` of them in all; None where most of the time is undecided."""
-    told: tuple[Evidence, ...] = ()
-    if call_us is not None:
-        gap = max(0.0, 100 * (1 - duration_us / call_us))
-        if gap >= GAP_PERCENT:
-            return Diagnosis(Bottleneck.LAUNCH, (Evidence(GAP, gap, GAP_PERCENT),))
-        told = (Evidence(GAP, gap, GAP_PERCENT, below=True),)
+def call_diagnosis(
+    kernels: Sequence[KernelProfile], filled_us: float, call_us: float | None, same_clock: bool = False
+) -> Diagnosis | None:
+    """What bounds a call of these kernels; None where most of their time is undecided.
+
+    They fill `filled_us` of the call, at the call's own clock where `same_clock`.
+    """
+    limit = GAP_PERCENT if same_clock else GAP_OF_UNKNOWN_CLOCK_PERCENT
+    gap = 0.0 if call_us is None else 100 * (1 - filled_us / call_us)
+    if gap >= limit:
+        return Diagnosis(Bottleneck.LAUNCH, (Evidence(GAP, gap, limit),))
     shares: dict[Bottleneck | None, float] = {}
     for kernel in kernels:
         bottleneck = kernel.diagnosis.bottleneck if kernel.diagnosis else None
@@ -118,4 +133,4 @@ def call_diagnosis(kernels: Sequence[KernelProfile], duration_us: float, call_us
     if largest is None:
         return None
     part = Evidence(f"kernels bounded by {largest}, part of the kernels' time", 100 * shares[largest])
-    return Diagnosis(largest, (part, *told))
+    return Diagnosis(largest, (part,))

@@ -12,6 +12,9 @@ from d2k_agent.evaluator.profiling.bottleneck import Spread, Unit, call_diagnosi
 from d2k_agent.evaluator.profiling.table import Launch
 from d2k_agent.evaluator.profiling.unavailable import ProfileUnavailable
 
+Shape = tuple[tuple[int, ...], tuple[int, ...], float | None]
+"""Grid, block and registers of a launch."""
+
 MAX_NAME_CHARS = 200
 NOTED_SHARE = 0.1
 """Shapes are counted for kernels with this part of the time, not for shorter ones."""
@@ -38,15 +41,20 @@ def digest(
     if len(timed) < len(launches):
         told.append(f"{len(launches) - len(timed)} launch(es) without a duration were left out")
     total_ns = sum(_weight(launch) for launch in timed)
-    told += _of_several_shapes(timed, total_ns)
     kernels = []
     for name, own in _by_name(timed).items():
         again = [launch for launch in deeper if launch.function == name and _weight(launch) > 0]
-        kernels.append(replace(_kernel(own, again, total_ns), hot_lines=(lines or {}).get(name, ())))
+        # Hot lines are counted by the name: they stand at the row that has most of the time.
+        hot_lines = (lines or {}).get(name, ())
+        for row in sorted(_rows(own, again, total_ns), key=lambda row: -row.duration_us):
+            kernels.append(replace(row, hot_lines=hot_lines))
+            hot_lines = ()
     kernels.sort(key=lambda kernel: -kernel.duration_us)
     wish = wish or ProfileWish()
     call_us = None if wish.call_ms is None else wish.call_ms * 1e3
-    diagnosis = call_diagnosis(kernels, total_ns / 1e3, call_us)
+    filled_us = None if wish.call_mhz is None else _at_clock_us(timed, wish.call_mhz)
+    diagnosis = call_diagnosis(kernels, filled_us or total_ns / 1e3, call_us, same_clock=filled_us is not None)
+    told += _of_several_shapes(kernels, timed)
     return Profile(workload, tool, tuple(kernels), total_ns / 1e3, tuple(told), wish.sections, call_us, diagnosis)
 
 
@@ -77,15 +85,48 @@ def _by_name(launches: Sequence[Launch]) -> dict[str, list[Launch]]:
     return found
 
 
-def _of_several_shapes(launches: Sequence[Launch], total_ns: float) -> list[str]:
-    """A note that names the kernels that count and were launched in several shapes: a row is their mean."""
-    shapes = {
-        name: len({(launch.grid, launch.block, value(launch, metrics.REGISTERS)) for launch in own})
-        for name, own in _by_name(launches).items()
-        if sum(map(_weight, own)) >= NOTED_SHARE * total_ns
-    }
-    told = ", ".join(f"{name[:MAX_NAME_CHARS]} ({count})" for name, count in shapes.items() if count > 1)
+def _by_shape(launches: Sequence[Launch]) -> dict[Shape, list[Launch]]:
+    found: dict[Shape, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(_shape(launch), []).append(launch)
+    return found
+
+
+def _shape(launch: Launch) -> Shape:
+    return launch.grid, launch.block, value(launch, metrics.REGISTERS)
+
+
+def _of_several_shapes(kernels: Sequence[KernelProfile], launches: Sequence[Launch]) -> list[str]:
+    """A note that names the kernels that count and whose row is the mean of several shapes."""
+    shapes = {name: len(_by_shape(own)) for name, own in _by_name(launches).items()}
+    several = [kernel for kernel in kernels if kernel.share >= NOTED_SHARE and not kernel.one_shape]
+    counts = {kernel.name: shapes.get(kernel.name, 1) for kernel in several}
+    told = ", ".join(f"{name} ({count})" for name, count in counts.items() if count > 1)
     return [f"launches of several shapes are one row, percentages their means: {told}"] if told else []
+
+
+def _rows(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float) -> list[KernelProfile]:
+    """The launches of one name as one row, or as one a shape where shapes that count are not bounded alike: then no
+    mean tells of any of them.
+    """
+    shapes = [
+        (own, [launch for launch in again if _shape(launch) == shape]) for shape, own in _by_shape(launches).items()
+    ]
+    rows = [_kernel(own, deeper, total_ns) for own, deeper in shapes]
+    counting = [row.diagnosis and row.diagnosis.bottleneck for row in rows if row.share >= NOTED_SHARE]
+    if len(set(counting)) > 1:
+        return [replace(row, one_shape=True) for row in rows]
+    return [_kernel(launches, again, total_ns)]
+
+
+def _at_clock_us(launches: Sequence[Launch], mhz: float) -> float | None:
+    """How long the launches take at that clock of the multiprocessors, at least as long as they took here; None where
+    one does not tell its cycles.
+    """
+    cycles = [value(launch, metrics.SM_ELAPSED) for launch in launches]
+    if None in cycles:
+        return None
+    return sum(max(_weight(launch) / 1e3, (own or 0.0) / mhz) for launch, own in zip(launches, cycles, strict=True))
 
 
 def _weight(launch: Launch) -> float:
@@ -107,7 +148,8 @@ def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float
 
     stall, stall_percent = _main_stall(again or launches)
     sm_percent, occupancy = mean(metrics.SM), mean(metrics.OCCUPANCY)
-    units, spread = _units(mean), _spread(launches, longest)
+    # From the launches of the call alone: a section's counters are of cold caches, and of a few launches.
+    units, spread = _units(lambda metric: _mean(launches, metric)), _spread(launches, longest)
     percents = {unit.bottleneck: unit.percent for unit in units}
     pipe = next(unit for unit in units if unit.bottleneck is Bottleneck.PIPE)
     sections = [name for names in metrics.SECTION_METRICS.values() for name in names]
@@ -140,7 +182,8 @@ def _kernel(launches: Sequence[Launch], again: Sequence[Launch], total_ns: float
 
 def _units(mean: Callable[[str], float | None]) -> list[Unit]:
     """The units whose busy part tells what bounds a kernel, of the pipes the busiest."""
-    l2 = metrics.L2 if mean(metrics.L2) is not None else metrics.L2_SECTORS
+    # L2's throughput holds the traffic to DRAM as well: beside DRAM's it would name L2 for most that DRAM bounds.
+    l2 = metrics.L2_SECTORS if mean(metrics.L2_SECTORS) is not None else metrics.L2
     pipes = [(found, name) for name in metrics.PIPES if (found := mean(name)) is not None]
     percent, pipe = max(pipes, default=(None, next(iter(metrics.PIPES))))
     return [

@@ -167,7 +167,8 @@ class _Session:
         # What is profiled before the candidate is confined must be so in every pass: the library loads late.
         ready = [item.function.rpartition("::")[2] for item in in_range(found, target.READY) if item.ranges]
         self._ours = tuple(dict.fromkeys(ready)) or self._ours
-        notes = [_CUT] if not wanted.kernels and len(launches) >= ncu.MOST_LAUNCHES else []
+        notes = [_CUT] if not wanted.kernels and len(launches) > ncu.MOST_LAUNCHES else []
+        launches = launches if wanted.kernels else launches[: ncu.MOST_LAUNCHES]
         notes += missing(finished)
         left = len(set(wanted.metrics) - set(asked))
         if left:

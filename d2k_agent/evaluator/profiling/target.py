@@ -96,8 +96,9 @@ def _run(order: dict[str, Any], device: str, calls: list[list[Any]], stage: Call
             run(*arguments)
             _synchronise(device)
         if device == "cuda" and order["flush"]:
-            # The caches hold nothing of the last call, as between sets of inputs when calls are timed.
-            torch.empty(_L2_FLUSH_BYTES, dtype=torch.uint8, device=device).zero_()
+            # The caches hold nothing of the last call, as between sets of inputs when calls are timed. Read, not
+            # written: what would have to go back to DRAM first would count as the candidate's traffic.
+            torch.empty(_L2_FLUSH_BYTES, dtype=torch.uint8, device=device).max()
         _synchronise(device)
         stage(PROFILING)
         with _range(device, PROFILED):

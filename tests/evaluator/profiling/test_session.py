@@ -17,6 +17,7 @@ from d2k_agent.contract.frames import write_frame
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.profiling import ProfileUnavailable, device_clock, profile_candidate, target
 from d2k_agent.evaluator.profiling.metrics import PASSES, PIPES, TENSOR
+from d2k_agent.evaluator.profiling.ncu import MOST_LAUNCHES
 from d2k_agent.evaluator.profiling.sections import COLD
 from d2k_agent.evaluator.profiling.session import MORE_WARM_UP_CALLS, WARM_UP_CALLS
 from d2k_agent.isolation import descendants
@@ -204,6 +205,21 @@ def _counted(text: str, name: str, unit: str, cell: str) -> str:
     return "".join(
         f'{line},"{cells[line.split(",")[0]]}"\n' if line.split(",")[0] in cells else f"{line}\n" for line in lines
     )
+
+
+def _of_launches(tmp_path: Path, count: int) -> str:
+    """A profiler that prints so many launches of the call, each with an id of its own."""
+    head, *rows = table("d2k_run").partition('"0",')
+    row = "".join(rows).splitlines(keepends=True)[0]
+    (tmp_path / "many").write_text(head + "".join(row.replace('"0",', f'"{number}",', 1) for number in range(count)))
+    return runs_target(tmp_path, "", f"{done_without_target(tmp_path)}; cat {tmp_path}/many; exit")
+
+
+def test_a_call_of_as_many_kernels_as_are_profiled_is_whole(tmp_path: Path) -> None:
+    whole, cut = (profiled(tmp_path, _of_launches(tmp_path, count)) for count in (MOST_LAUNCHES, MOST_LAUNCHES + 1))
+    assert (whole.kernels[0].launches, whole.notes) == (MOST_LAUNCHES, ())
+    assert cut.kernels[0].launches == MOST_LAUNCHES
+    assert cut.notes == (f"run() launched more than {MOST_LAUNCHES} kernels: only the first 512 were profiled",)
 
 
 def test_how_often_launches_ran_is_told_where_it_is_more_than_once(tmp_path: Path) -> None:
