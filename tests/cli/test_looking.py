@@ -47,7 +47,7 @@ def test_what_cannot_be_asked_for_is_refused(
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_no_profile_is_no_success(tmp_path: Path, options: tuple[str, ...]) -> None:
     """The compiler's report stands in its place, which no script may take for a profile."""
-    arguments = ("muon", str(ROOT / "tests/cheats/H23_scratch_in_place.py"), "--device", "cpu")
+    arguments = ("moe_grouped_topk", str(ROOT / "guidance/moe_grouped_topk/baseline.py"), "--device", "cpu")
     assert d2k("profile", *arguments, *options, folder=tmp_path).status == 2
 
 
