@@ -6,7 +6,7 @@ data sheet; the column `ceiling` says which. Of no agent's concern: the floors a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from d2k_agent.app.ceilings import KnownCeilings
@@ -14,14 +14,16 @@ from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, counts_of
 from d2k_agent.contract import Measurement
 from d2k_agent.contract.wire import from_data
-from d2k_agent.reports.headroom import HEADER, headroom, headroom_row
+from d2k_agent.reports.headroom import HEADER, Headroom, headroom, headroom_row, remarks
 from d2k_agent.reports.tables import table
 
 HEADROOM_HEADER = ("task", "source", *HEADER)
+Row = tuple[str, str, Headroom]
+"""Task and source, and one measured workload."""
 
 
-def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row of HEADROOM_HEADER for each measured workload of a verdict as data; `source` says what was judged.
+def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[Row]:
+    """A row for each measured workload of a verdict as data; `source` says what was judged.
 
     Empty where the task has no counts, nothing was measured, or nothing is known of the GPU.
     """
@@ -30,7 +32,7 @@ def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[t
     ceilings, counts = KnownCeilings(here()).best(environment["device_name"]), counts_of(task, details)
     if ceilings is None:
         return []
-    rows = []
+    rows = list[Row]()
     for result in verdict["workloads"]:
         if result["measurement"] is not None and result["label"] in counts:
             measured, baseline = (
@@ -39,11 +41,16 @@ def headroom_rows(task: Task, source: str, verdict: Mapping[str, Any]) -> list[t
             )
             assert measured is not None
             label, cache = result["label"], details.get("l2_bytes")
-            found = headroom(counts[label], label, measured, baseline, ceilings, cache)
-            rows.append((task.slug, source, *headroom_row(found)))
+            rows.append((task.slug, source, headroom(counts[label], label, measured, baseline, ceilings, cache)))
     return rows
 
 
-def headroom_table(rows: list[tuple[str, ...]]) -> str:
-    """Rows of headroom_rows() as a table."""
-    return table(HEADROOM_HEADER, rows, (HEADER[1], HEADER[2], *HEADER[5:]))
+def headroom_table(rows: Sequence[Row]) -> str:
+    """Rows of headroom_rows() as a table, and what a headroom below 1 or a missing score means."""
+    cells = [(slug, source, *headroom_row(item)) for slug, source, item in rows]
+    lines = [table(HEADROOM_HEADER, cells, (HEADER[1], HEADER[2], *HEADER[5:]))]
+    for slug, source in dict.fromkeys((slug, source) for slug, source, _ in rows):
+        own = [item for *key, item in rows if key == [slug, source]]
+        told = remarks([(item.label, item.below_floor, item.no_score) for item in own], f"{slug} {source}, ")
+        lines += [f"{sentence}." for sentence in told]
+    return "\n".join(lines)

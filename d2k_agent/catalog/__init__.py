@@ -6,7 +6,7 @@ Does not cover: running anything of a task. Standard library only; torch is neve
 
 from d2k_agent.catalog.checking import Finding, check_task
 from d2k_agent.catalog.finding import find_task, list_tasks, shipped_task
-from d2k_agent.catalog.impossible import IMPOSSIBLE, suspected
+from d2k_agent.catalog.impossible import IMPOSSIBLE, hardware_floor, suspected
 from d2k_agent.catalog.latencies import OTHER_RANKS, SourceLatencies, measured_digest, source_latencies
 from d2k_agent.catalog.levels import LEVELS, parse_levels, slice_guidance
 from d2k_agent.catalog.resources import (
@@ -51,6 +51,7 @@ __all__ = [
     "data_root",
     "find_task",
     "guidance_dir",
+    "hardware_floor",
     "list_tasks",
     "measured_digest",
     "new_task",

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from d2k_agent.catalog.speed_of_light import Counts, cache_bytes, counts_as_run, rotated_floor
 from d2k_agent.contract import Verdict, VerdictStatus
-from d2k_agent.contract.ceilings import Ceilings, Floor, floor_of
+from d2k_agent.contract.ceilings import Floor, Work, floor_of
 from d2k_agent.contract.data_sheets import at_highest_clock, data_sheet
 
 IMPOSSIBLE = "faster than the hardware allows"
@@ -27,24 +27,31 @@ IMPOSSIBLE = "faster than the hardware allows"
 
 def impossible_workloads(verdict: Verdict, counts: Mapping[str, Counts]) -> tuple[str, ...]:
     """Labels of the workloads of a verdict that were measured below the floor; `counts` are by label."""
-    sheet = data_sheet(verdict.environment.device_name)
-    if sheet is None:
-        return ()
-    limits, found = at_highest_clock(sheet), []
+    name, cache, found = verdict.environment.device_name, cache_bytes(verdict.environment), []
     for result in verdict.workloads:
         work = counts.get(result.label)
         if work is not None and result.measurement is not None and result.registered:
-            floor = _least(counts_as_run(work, verdict.environment.details), limits, verdict, result.measurement.sets)
+            work = counts_as_run(work, verdict.environment.details)
+            floor = hardware_floor(work.best, name, work.reference.memory_bytes, result.measurement.sets, cache)
             if floor is not None and result.measurement.mean_ms < floor.ms:
                 found.append(result.label)
     return tuple(found)
 
 
-def _least(counts: Counts, limits: Ceilings, verdict: Verdict, sets: int) -> Floor | None:
-    cache = cache_bytes(verdict.environment)
-    if cache is None:
-        return floor_of(dataclasses.replace(counts.best, memory_bytes=0.0), limits)
-    return rotated_floor(counts.best, limits, counts.reference.memory_bytes, sets, cache, in_place=True)
+def hardware_floor(
+    work: Work, name: str, footprint_bytes: float, sets: int | None, l2_bytes: int | None
+) -> Floor | None:
+    """The least time of `work` that the data sheet of the GPU of that name allows; None where nothing is known.
+
+    `footprint_bytes` and `sets` as rotated_floor() has them; memory is not asked about where `l2_bytes` is None.
+    """
+    sheet = data_sheet(name)
+    if sheet is None:
+        return None
+    limits = at_highest_clock(sheet)
+    if l2_bytes is None:
+        return floor_of(dataclasses.replace(work, memory_bytes=0.0), limits)
+    return rotated_floor(work, limits, footprint_bytes, sets, l2_bytes, in_place=True)
 
 
 def suspected(verdict: Verdict, counts: Mapping[str, Counts]) -> Verdict:

@@ -10,14 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from d2k_agent.catalog import Counts, rotated_floor
-from d2k_agent.contract.ceilings import Ceilings, Floor
+from d2k_agent.catalog import IMPOSSIBLE, Counts, hardware_floor, rotated_floor
+from d2k_agent.contract.ceilings import Basis, Ceilings, Floor
 from d2k_agent.reports.tables import UNKNOWN, milliseconds, number, table
 
 if TYPE_CHECKING:
     from d2k_agent.contract import Measurement
     from d2k_agent.reports.measured_text import Measured
 
+_BELOW: dict[Basis, str] = {
+    "measured": "faster than what was sustained when the ceilings were measured",
+    "data sheet": "faster than at the clock of the data sheet, which the GPU may exceed",
+}
+"""What a time below a floor comes to that the data sheet's highest rates allow. It says nothing of the work."""
 HEADER = ("workload", "claim", "floor", "bound by", "ceiling", "headroom", "reference's floor", "SOL score")
 
 
@@ -25,11 +30,20 @@ HEADER = ("workload", "claim", "floor", "bound by", "ceiling", "headroom", "refe
 class Floors:
     """Least times of one workload, by the model: of the best known algorithm and of the reference's own.
 
-    None where a ceiling is unknown that they need, and where the cache keeps all that a call touches.
+    None where a ceiling is unknown that they need, and where the cache keeps all that a call touches. The limits are
+    the same at the data sheet's highest rates, which nothing exceeds; None also where there is no data sheet.
     """
 
     best: Floor | None
     reference: Floor | None
+    best_limit: Floor | None = None
+    reference_limit: Floor | None = None
+
+    def why_below_best(self, ms: float) -> str:
+        """What it means that a latency is below the best known algorithm's floor; empty where it is not."""
+        if self.best is None or ms >= self.best.ms:
+            return ""
+        return IMPOSSIBLE if _is_below(ms, self.best_limit) else _BELOW[self.best.basis]
 
 
 @dataclass(frozen=True)
@@ -47,12 +61,21 @@ class Headroom:
         """The latency over the best known algorithm's floor."""
         return None if self.floors.best is None else self.measured_ms / self.floors.best.ms
 
+    @property
+    def below_floor(self) -> str:
+        """What a headroom below 1 means; empty for another."""
+        return self.floors.why_below_best(self.measured_ms)
+
 
 def floors_of(counts: Counts, ceilings: Ceilings, sets: int | None = None, l2_bytes: int | None = None) -> Floors:
     """The floors where calls rotate over `sets` (None: as many as the timing policy takes)."""
     size = counts.reference.memory_bytes
-    best, reference = (rotated_floor(work, ceilings, size, sets, l2_bytes) for work in (counts.best, counts.reference))
-    return Floors(best, reference)
+    name, cache = ceilings.device_name, l2_bytes or ceilings.l2_bytes
+    works = (counts.best, counts.reference)
+    return Floors(
+        *(rotated_floor(work, ceilings, size, sets, l2_bytes) for work in works),
+        *(hardware_floor(work, name, size, sets, cache) for work in works),
+    )
 
 
 def headroom(
@@ -70,32 +93,42 @@ def headroom(
     elif baseline.policy != measurement.policy:
         score, why = None, "the baseline was timed under another policy"
     else:
-        score, why = sol_score(measurement.mean_ms, baseline.mean_ms, floors.reference)
+        score, why = sol_score(measurement.mean_ms, baseline.mean_ms, floors)
     return Headroom(label, measurement.mean_ms, floors, score, why)
 
 
-def sol_score(measured_ms: float, baseline_ms: float, floor: Floor | None) -> tuple[float | None, str]:
+def sol_score(measured_ms: float, baseline_ms: float, floors: Floors) -> tuple[float | None, str]:
     """(b - f) / (t + b - 2 f) for a latency t, the baseline's b and the reference's floor f; else None and why.
 
     It lies between 0 and 1 and grows towards the floor only where both latencies are above it. It compares what was
     timed alike and in one session, which is the caller's to see to.
     """
-    why = _why_no_score(measured_ms, baseline_ms, floor)
+    floor, why = floors.reference, _why_no_score(measured_ms, baseline_ms, floors)
     if why or floor is None:
         return None, why
     return (baseline_ms - floor.ms) / (measured_ms + baseline_ms - 2 * floor.ms), ""
 
 
-def _why_no_score(measured_ms: float, baseline_ms: float, floor: Floor | None) -> str:
+def _why_no_score(measured_ms: float, baseline_ms: float, floors: Floors) -> str:
+    floor, limit = floors.reference, floors.reference_limit
     if floor is None:
         return "nothing that is known bounds the reference here"
     if floor.bound == "launch":
         return "the reference is bound by one launch, which no design can do without"
     if baseline_ms <= floor.ms:
-        return "the baseline is not above the reference's floor: it does less than the reference"
+        return f"the baseline is not above the reference's floor: it {_why_below(baseline_ms, floor, limit)}"
     if measured_ms < floor.ms:
-        return "the kernel is below the reference's floor: it does less than the reference"
+        return f"the kernel is below the reference's floor: it {_why_below(measured_ms, floor, limit)}"
     return ""
+
+
+def _why_below(ms: float, floor: Floor, limit: Floor | None) -> str:
+    """What a latency below the reference's floor comes to: less work only where no clock could explain it."""
+    return "does less than the reference" if _is_below(ms, limit) else f"is {_BELOW[floor.basis]}"
+
+
+def _is_below(ms: float, limit: Floor | None) -> bool:
+    return limit is not None and ms < limit.ms
 
 
 def headroom_of(
@@ -134,20 +167,31 @@ def headroom_text(rows: Sequence[Headroom]) -> str:
         "Floors are a model: what the best known algorithm must do, over what the GPU can do at most. Headroom: the "
         "claim over that floor."
     )
-    return "\n".join([*lines, *(f"{line}." for line in why_no_scores(rows))])
+    return "\n".join([*lines, *(f"{line}." for line in _remarks(rows))])
 
 
-def why_no_scores(rows: Sequence[Headroom]) -> list[str]:
-    """Where there is no SOL score and why, a sentence without its full stop for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for item in rows:
-        if item.no_score:
-            reasons.setdefault(item.no_score, []).append(item.label)
-    return [f"No SOL score for {', '.join(labels)}: {why}" for why, labels in reasons.items()]
+def _remarks(rows: Sequence[Headroom]) -> list[str]:
+    """remarks() of the rows."""
+    return remarks([(item.label, item.below_floor, item.no_score) for item in rows])
+
+
+def remarks(found: Sequence[tuple[str, str, str]], whose: str = "") -> list[str]:
+    """What is to be said of headroom below 1 and of missing SOL scores, a sentence without its full stop a reason.
+
+    `found` has labels, each with what a headroom below 1 means there and why there is no score; empty: nothing.
+    `whose` stands before the labels.
+    """
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for label, below, no_score in found:
+        for what, why in (("Headroom below 1 on", below), ("No SOL score for", no_score)):
+            if why:
+                reasons.setdefault((what, why), []).append(label)
+    return [f"{what} {whose}{', '.join(labels)}: {why}" for (what, why), labels in reasons.items()]
 
 
 def headroom_data(rows: Sequence[Headroom]) -> list[dict[str, object]]:
-    """The rows for scripts: milliseconds, `headroom` (latency over the best floor), the score or why there is none."""
+    """The rows for scripts: milliseconds, `headroom` (latency over the best floor) and what one below 1 means,
+    the score or why there is none."""
     return [
         {
             "workload": item.label,
@@ -155,6 +199,7 @@ def headroom_data(rows: Sequence[Headroom]) -> list[dict[str, object]]:
             "floor_ms": None if item.floors.best is None else item.floors.best.ms,
             "reference_floor_ms": None if item.floors.reference is None else item.floors.reference.ms,
             "headroom": item.times,
+            "below_floor": item.below_floor or None,
             "sol_score": item.sol_score,
             "no_score": item.no_score or None,
         }
@@ -172,4 +217,4 @@ def headroom_notes(rows: Sequence[Headroom]) -> list[str]:
     notes = [f"its candidate's headroom over the modelled floor ({bases} ceilings): {told}"]
     scores = ", ".join(f"{number(item.sol_score)} on {item.label}" for item in rows if item.sol_score is not None)
     notes += [f"its candidate's SOL score: {scores}"] if scores else []
-    return [*notes, *(f"{line[0].lower()}{line[1:]}" for line in why_no_scores(rows))]
+    return [*notes, *(f"{line[0].lower()}{line[1:]}" for line in _remarks(rows))]

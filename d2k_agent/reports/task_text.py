@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from d2k_agent.catalog import SourceLatencies, measured_digest, source_latencies, speed_of_light
 from d2k_agent.contract.gpu import device_name
-from d2k_agent.reports.headroom import Floors, floors_of, sol_score
+from d2k_agent.reports.headroom import Floors, floors_of, remarks, sol_score
 from d2k_agent.reports.tables import UNKNOWN, number, readable_time, table
 
 if TYPE_CHECKING:
@@ -51,11 +51,16 @@ class WorkloadFloors:
         return self.latencies.expert_ms / self.floors.best.ms
 
     @property
+    def below_floor(self) -> str:
+        """What it means that the expert is below that floor; empty where it is not."""
+        return "" if self.latencies is None else self.floors.why_below_best(self.latencies.expert_ms)
+
+    @property
     def sol_score(self) -> tuple[float | None, str]:
         """The expert's, or why there is none."""
         if self.latencies is None:
             return None, "nothing was measured"
-        return sol_score(self.latencies.expert_ms, self.latencies.baseline_ms, self.floors.reference)
+        return sol_score(self.latencies.expert_ms, self.latencies.baseline_ms, self.floors)
 
 
 def workload_floors(task: Task, ceilings: KnownOf) -> list[WorkloadFloors]:
@@ -78,11 +83,13 @@ def workload_floors(task: Task, ceilings: KnownOf) -> list[WorkloadFloors]:
 
 def floors_data(rows: Sequence[WorkloadFloors]) -> dict[str, Mapping[str, object]]:
     """By workload: milliseconds of both floors, what bounds them and where the ceiling comes from, and the expert's
-    `headroom`, `sol_score` and `speedup`; null if unknown, and `no_score` says why there is none."""
+    `headroom`, `sol_score` and `speedup`; null if unknown. `no_score` says why there is none, and `below_floor` what a
+    headroom below 1 means."""
     return {
         item.label: {
             "device_name": item.device_name,
             "headroom": item.headroom,
+            "below_floor": item.below_floor or None,
             "sol_score": item.sol_score[0],
             "no_score": item.sol_score[1] or None,
             "speedup": None if item.latencies is None else item.latencies.speedup,
@@ -105,11 +112,10 @@ def floors_text(tasks: Sequence[Task], ceilings: KnownOf) -> str:
     """A row for each workload, what its columns are, and why there is no SOL score where latencies are known."""
     found = [(task.slug, item) for task in tasks for item in workload_floors(task, ceilings)]
     lines = [table(HEADER, [(slug, *_cells(item)) for slug, item in found], (HEADER[2], *HEADER[5:11])), MODELLED]
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for slug, item in found:
-        if item.latencies is not None and item.sol_score[0] is None:
-            reasons.setdefault((slug, item.sol_score[1]), []).append(item.label)
-    lines += [f"No SOL score for {slug}, {', '.join(labels)}: {why}." for (slug, why), labels in reasons.items()]
+    for task in tasks:
+        known = [item for slug, item in found if slug == task.slug and item.latencies is not None]
+        told = remarks([(item.label, item.below_floor, item.sol_score[1]) for item in known], f"{task.slug}, ")
+        lines += [f"{sentence}." for sentence in told]
     earlier = [task.slug for task in tasks if measured_digest(task.folder) not in (None, task.bundle().digest)]
     lines += [EARLIER.format(", ".join(earlier))] * bool(earlier)
     unknown = {item.device_name for _, item in found if item.floors.best is not None and not item.launch_known}

@@ -48,7 +48,14 @@ def test_list_is_a_table_for_people(capsys: Printed) -> None:
     assert float(measured["headroom"]) == pytest.approx(expert / floor, rel=1e-3)
     assert float(measured["speedup"]) == pytest.approx(baseline / expert, rel=1e-3)
     assert 0.5 < float(by_label["dsv3_n4096_h7168_v129280"]["SOL score"]) < 1
-    assert any(row.startswith("No SOL score for muon, production_b32_m2048_n5464, ") for row in rows)
+    # At 681 TFLOP/s that was sustained the reference takes 25.6 ms, and 16.3 at most of what the data sheet allows.
+    below, sustained = (
+        "the kernel is below the reference's floor: it ",
+        "is faster than what was sustained when the ceilin",
+    )
+    assert any(row.startswith(f"No SOL score for muon, production_b32_m2048_n5464: {below}{sustained}") for row in rows)
+    others = "production_b32_m4096_n11008, production_b8_m7168_n18432"
+    assert f"No SOL score for muon, {others}: {below}does less than the reference." in rows
     assert "A floor below what one launch takes is reached by nobody; of NVIDIA B200 that is not known." in rows
 
 

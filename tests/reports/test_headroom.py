@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.gpu.floors import headroom_rows, headroom_table
 from d2k_agent.catalog import Counts, find_task
 from d2k_agent.contract import Environment, Measurement, Verdict, VerdictStatus, WorkloadResult
 from d2k_agent.contract.ceilings import Ceiling, Ceilings, Provenance, Work
+from d2k_agent.contract.data_sheets import data_sheet
 from d2k_agent.contract.wire import to_data
 from d2k_agent.reports.explained_text import explained_text
 from d2k_agent.reports.headroom import headroom, headroom_data, headroom_notes, headroom_of, headroom_row, headroom_text
@@ -17,6 +20,10 @@ MEASURED, PRINTED = Provenance("measured", "here"), Provenance("data sheet", "a 
 GPU = Ceilings("a GPU", copy_gb_s=Ceiling(1000.0, PRINTED), fp16_tflops=Ceiling(500.0, MEASURED), l2_bytes=50_000_000)
 COUNTS = Counts(reference=Work({"fp16": 5e12}, 1e8), best=Work({"fp16": 2e12}, 1e8))
 """Floors of 10 and 4 ms."""
+H200, SHEET = replace(GPU, device_name="NVIDIA H200"), data_sheet("NVIDIA H200")
+"""The reference takes 5 / 989.4 s = 5.054 ms by the data sheet, and 4.671 ms at 1980 instead of 1830 MHz."""
+assert SHEET is not None
+SUSTAINED = "faster than what was sustained when the ceilings were measured"
 
 
 def timed(mean_ms: float, policy: str = "events_batch", sets: int = 40) -> Measurement:
@@ -44,8 +51,13 @@ def test_latencies_stand_over_the_best_known_floor_and_the_score_over_the_refere
     [
         (timed(12), None, GPU, "no baseline was measured"),
         (timed(12), timed(18, "graph_rotating"), GPU, "another policy"),
-        (timed(12), timed(9.9), GPU, "the baseline is not above the reference's floor"),
-        (timed(9.9), timed(18), GPU, "the kernel is below the reference's floor"),
+        (timed(12), timed(9.9), GPU, f"the baseline is not above the reference's floor: it is {SUSTAINED}"),
+        (timed(9.9), timed(18), GPU, f"the kernel is below the reference's floor: it is {SUSTAINED}"),
+        (timed(12), timed(4.6), H200, "the baseline is not above the reference's floor: it does less than"),
+        (timed(12), timed(4.7), H200, f"the baseline is not above the reference's floor: it is {SUSTAINED}"),
+        (timed(4.6), timed(18), H200, "the kernel is below the reference's floor: it does less than the reference"),
+        (timed(4.7), timed(18), H200, f"the kernel is below the reference's floor: it is {SUSTAINED}"),
+        (timed(4.9), timed(18), SHEET, "the kernel is below the reference's floor: it is faster than at the clock"),
         (timed(12), timed(18), Ceilings("a GPU"), "nothing that is known bounds the reference"),
         (timed(12), timed(18), Ceilings("a GPU", launch_us=Ceiling(2.0, MEASURED)).over(GPU), ""),
         (
@@ -63,6 +75,26 @@ def test_where_a_condition_fails_there_is_no_score_and_it_is_said(
     assert (found.sol_score is None) == bool(why)
     assert why in found.no_score
     assert (f"No SOL score for large: {found.no_score}." in headroom_text([found])) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("ms", "gpu", "below"),
+    [
+        (4.0, H200, ""),
+        # 2 / 989.4 s is 2.021 ms, and 1.868 ms at the highest clock.
+        (3.9, H200, SUSTAINED),
+        (1.87, H200, SUSTAINED),
+        (1.86, H200, "faster than the hardware allows"),
+        (3.9, GPU, SUSTAINED),
+        (1.9, SHEET, "faster than at the clock of the data sheet, which the GPU may exceed"),
+    ],
+)
+def test_what_a_headroom_below_one_means_is_said(ms: float, gpu: Ceilings, below: str) -> None:
+    found = headroom(COUNTS, "large", timed(ms), None, gpu)
+    assert found.times is not None and (found.times < 1) == bool(below)
+    assert headroom_data([found])[0]["below_floor"] == (below or None)
+    told = f"eadroom below 1 on large: {below}"
+    assert (f"H{told}." in headroom_text([found])) == (f"h{told}" in headroom_notes([found])) == bool(below)
 
 
 def test_at_the_references_floor_the_score_is_one_and_at_the_baseline_a_half() -> None:
@@ -87,8 +119,11 @@ def test_the_table_of_a_gpu_comes_from_verdicts_as_data() -> None:
     smoke = {"label": "smoke", "measurement": None, "baseline": None}
     environment = {"device_name": "NVIDIA H200", "details": {"l2_bytes": 60 << 20}}
     (row,) = headroom_rows(task, "expert", {"environment": environment, "workloads": [result, smoke]})
-    assert row[:3] == ("muon", "expert", label)
-    assert label in headroom_table([row])
+    assert row[:2] == ("muon", "expert") and row[2].label == label
+    _, cells, *told = headroom_table([row]).splitlines()
+    assert cells.split()[:4] == ["muon", "expert", label, "24.8"]
+    below = "the kernel is below the reference's floor"
+    assert told == [f"No SOL score for muon expert, {label}: {below}: it is {SUSTAINED}."]
     assert headroom_rows(task, "expert", {"environment": {"device_name": "CPU"}, "workloads": [result]}) == []
 
 
@@ -97,13 +132,15 @@ def test_floors_of_a_ranked_task_are_of_as_many_ranks_as_were_measured() -> None
     label = task.workloads[0].label
     results = [{"label": label, "measurement": to_data(timed(1.0)), "baseline": None}]
 
-    def floor(*gpus: str) -> str:
+    def floor(*gpus: str) -> float:
         environment = {"device_name": "NVIDIA H200", "details": {"ranks": len(gpus), "gpus": gpus}}
         (row,) = headroom_rows(task, "expert", {"environment": environment, "workloads": results})
-        return row[4]
+        best = row[2].floors.best
+        assert best is not None
+        return best.ms
 
     two, four = floor("a", "b"), floor(*"abcd")
-    assert float(four.split()[0]) > 1.5 * float(two.split()[0])
+    assert four > 1.5 * two
     assert floor("a", "a") != two, "nothing crosses a link"
 
 
