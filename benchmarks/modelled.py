@@ -4,8 +4,10 @@
 
 Measured values are stored ones: hidden/baselines.json of the tasks, and the recorded sample runs, which only the
 controller's environment can read. So it runs without a GPU; what was not measured yet, or of another text, is left out
-and named. It asks two questions. Does the model put the sources of one workload in the right order (rank correlation,
-and pairs)? And how far is it off (ratios)?
+and named. It asks three questions. Does the model put the sources of one workload in the right order (pairs, and rank
+correlation where there are enough of them)? How far is it off (ratios, by kind of source)? And does it tell how much
+faster the expert is than the baseline (speedups)? There is no rank correlation over all workloads together: how much
+work each of them has puts their latencies in order already.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import itertools
 import json
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,9 @@ from d2k_agent.reports.tables import milliseconds, number, table
 
 TARGET = "h200"
 ROOT = Path(__file__).resolve().parent.parent
+FEWEST_RANKED = 3
+"""Sources of a workload that have a rank correlation: of two it is 1 or -1, whatever the model is worth."""
+SAMPLES = "sample candidates"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,11 @@ class Point:
     measured_ms: float
     modelled_ms: float | None
     why_not: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Expert, baseline, or one of SAMPLES."""
+        return self.source if self.source in ("expert", "baseline") else SAMPLES
 
 
 def measured_sources(task: Task, left_out: list[str]) -> Iterator[Source]:
@@ -118,8 +128,9 @@ def modelled_points(task: Task, sources: Sequence[Source]) -> Iterator[Point]:
 
 
 def spearman(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """Rank correlation of pairs, equal values having the mean of their ranks; None where it is not defined."""
-    if len(pairs) < 2:
+    """Rank correlation of pairs, equal values having the mean of their ranks; None where it is not defined, and of
+    fewer than FEWEST_RANKED."""
+    if len(pairs) < FEWEST_RANKED:
         return None
     left, right = (_ranks([pair[side] for pair in pairs]) for side in (0, 1))
     if len(set(left)) == 1 or len(set(right)) == 1:
@@ -141,23 +152,34 @@ def ordered_pairs(pairs: Sequence[tuple[float, float]]) -> tuple[int, int]:
 
 def figures(points: Sequence[Point]) -> dict[str, Any]:
     """What the points come to: over all of them, and by workload, where the sources compete."""
-    known = [point for point in points if point.modelled_ms is not None]
-    pairs = [(point.measured_ms, point.modelled_ms or 0.0) for point in known]
-    ratios = [modelled / measured for measured, modelled in pairs]
+    known = [(point, point.modelled_ms) for point in points if point.modelled_ms is not None]
+    ratios, kinds = list[float](), dict[str, list[float]]()
+    for point, modelled in known:
+        ratios.append(modelled / point.measured_ms)
+        kinds.setdefault(point.kind, []).append(ratios[-1])
     workloads = {}
-    for key in dict.fromkeys((point.task, point.workload) for point in known):
-        own = [(p.measured_ms, p.modelled_ms or 0.0) for p in known if (p.task, p.workload) == key]
-        right, every = ordered_pairs(own)
-        workloads["/".join(key)] = {"sources": len(own), "spearman": spearman(own), "right": right, "pairs": every}
+    for key in dict.fromkeys((point.task, point.workload) for point, _ in known):
+        own = {p.source: (p.measured_ms, modelled) for p, modelled in known if (p.task, p.workload) == key}
+        right, every = ordered_pairs(list(own.values()))
+        order = {"sources": len(own), "spearman": spearman(list(own.values())), "right": right, "pairs": every}
+        workloads["/".join(key)] = {**order, **_speedups(own)}
     return {
         "points": len(points),
         "modelled": len(known),
-        "spearman": spearman(pairs),
         "median_ratio": statistics.median(ratios) if ratios else None,
         "least_ratio": min(ratios, default=None),
         "largest_ratio": max(ratios, default=None),
+        "kinds": {kind: {"points": len(own), "median_ratio": statistics.median(own)} for kind, own in kinds.items()},
         "workloads": workloads,
     }
+
+
+def _speedups(own: Mapping[str, tuple[float, float]]) -> dict[str, float | None]:
+    """The expert's over the baseline, from milliseconds by source; None where one of them is not there."""
+    if not {"expert", "baseline"} <= set(own):
+        return {"measured_speedup": None, "modelled_speedup": None}
+    measured, modelled = (own["baseline"][side] / own["expert"][side] for side in (0, 1))
+    return {"measured_speedup": measured, "modelled_speedup": modelled}
 
 
 def print_points(points: Sequence[Point], left_out: Sequence[str]) -> None:
@@ -175,18 +197,35 @@ def print_points(points: Sequence[Point], left_out: Sequence[str]) -> None:
     ]
     print(f"Modelled for {TARGET} against measured on it, milliseconds a call\n")
     print(table(header, rows, header[2:]))
-    found = figures(points)
-    span = f"{number(found['least_ratio'])} to {number(found['largest_ratio'])}"
-    print(f"\nmodelled {found['modelled']} of {found['points']}; rank correlation {number(found['spearman'])} over all")
-    print(f"modelled / measured: median {number(found['median_ratio'])}, {span}")
-    for name, item in found["workloads"].items():
-        order = f"{item['right']} of {item['pairs']} pairs in the right order"
-        print(f"{name}: rank correlation {number(item['spearman'])} of {item['sources']} sources, {order}")
+    print("\n".join(["", *figure_lines(figures(points))]))
     for point in points:
         if point.why_not is not None:
             print(f"not modelled: {point.workload}, {point.source}: {point.why_not}")
     for sentence in left_out:
         print(f"left out: {sentence}")
+
+
+def figure_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What figures() found, for people."""
+    span = f"{number(found['least_ratio'])} to {number(found['largest_ratio'])}"
+    yield f"modelled {found['modelled']} of {found['points']}"
+    yield f"modelled / measured: median {number(found['median_ratio'])}, {span}"
+    for kind, item in found["kinds"].items():
+        yield f"modelled / measured, {kind}: median {number(item['median_ratio'])} of {item['points']}"
+    shares = []
+    for name, item in found["workloads"].items():
+        told = f"{name}: {item['right']} of {item['pairs']} pairs in the right order"
+        if item["spearman"] is not None:
+            told += f", rank correlation {number(item['spearman'])} of {item['sources']} sources"
+        if item["measured_speedup"] is not None:
+            shares.append(item["modelled_speedup"] / item["measured_speedup"])
+            speedups = f"{number(item['measured_speedup'])} measured, {number(item['modelled_speedup'])} modelled"
+            told += f"; expert over baseline {speedups}"
+        yield told
+    if shares:
+        smaller = f"smaller than measured on {sum(share < 1 for share in shares)} of {len(shares)} workloads"
+        span = f"{number(min(shares))} to {number(max(shares))}"
+        yield f"modelled speedup / measured: median {number(statistics.median(shares))}, {span}; {smaller}"
 
 
 def main() -> int:
