@@ -77,22 +77,31 @@ class KnownCeilings:
         return self.around.cache_home / "d2k-agent" / "ceilings"
 
     def keep(self, ceilings: Ceilings) -> Path:
-        """Write them down, and return where."""
+        """Write them down, and return where. Raises OSError where that cannot be done."""
         path = self.path(ceilings.device_name)
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps(to_data(ceilings), indent=1) + "\n", encoding="utf-8")
-        fresh.replace(path)
+        try:
+            fresh.write_text(json.dumps(to_data(ceilings), indent=1) + "\n", encoding="utf-8")
+            fresh.replace(path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
         return path
 
 
-def known_gpus(known: KnownCeilings, name: str | None = None) -> list[KnownGpu]:
-    """What is known of the GPU of that name; None: of each that has a data sheet or was measured here.
+def measured_gpu(found: Ceilings) -> KnownGpu:
+    """What was measured here just now, kept or not."""
+    return KnownGpu(found.device_name, found, measured_here=True, data_sheet=data_sheet(found.device_name))
+
+
+def known_gpus(known: KnownCeilings) -> list[KnownGpu]:
+    """What is known of each GPU that has a data sheet or was measured here.
 
     What ships is told where this machine measured nothing.
     """
     found = []
-    for each in [name] if name is not None else [*(item.device_name for item in DATA_SHEETS), *known.names()]:
+    for each in [*(item.device_name for item in DATA_SHEETS), *known.names()]:
         here, shipped = known.measured(each), shipped_measurement(each)
         found.append(KnownGpu(each, here or shipped, here is not None, data_sheet(each)))
     return found
@@ -134,7 +143,7 @@ def answer_of(command: Sequence[str], environment: Mapping[str, str]) -> Ceiling
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False, env=environment)
         answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
-        if NOT_MEASURED in answer:
+        if isinstance(answer, dict) and NOT_MEASURED in answer:
             raise UsageError(str(answer[NOT_MEASURED]))
         return from_data(Ceilings, answer)
     except (OSError, ValueError):

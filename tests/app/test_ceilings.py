@@ -43,6 +43,15 @@ def test_what_was_measured_here_is_kept_and_goes_first(known: KnownCeilings, tmp
     assert known.best("NVIDIA B200") is not None and known.best("GeForce") is None
 
 
+def test_what_cannot_be_kept_leaves_no_part_of_it(known: KnownCeilings) -> None:
+    path = known.keep(MINE)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        known.keep(MINE)
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_without_the_variable_it_is_below_home(tmp_path: Path) -> None:
     around = Surroundings(tmp_path, {"HOME": str(tmp_path)}, tmp_path, "python3")
     assert KnownCeilings(around).path("NVIDIA H200").is_relative_to(tmp_path / ".cache")
@@ -57,9 +66,8 @@ def test_a_damaged_file_is_named(known: KnownCeilings, text: str) -> None:
 
 def test_a_gpu_without_data_sheet_is_known_once_it_was_measured(known: KnownCeilings) -> None:
     known.keep(dataclasses.replace(MINE, device_name="GeForce"))
-    assert [gpu.name for gpu in known_gpus(known)][-1] == "GeForce"
-    (gpu,) = known_gpus(known, "GeForce")
-    assert gpu.measured_here and gpu.data_sheet is None
+    *_, gpu = known_gpus(known)
+    assert gpu.name == "GeForce" and gpu.measured_here and gpu.data_sheet is None
     assert "unknown" in ceilings_text([gpu])
 
 
@@ -105,11 +113,15 @@ def test_what_the_measuring_program_prints_last_is_its_answer() -> None:
     assert found == MINE
 
 
+NO_OBJECTS = ("5", "null", "true", '"problem"', '["problem"]', "[]", "{}")
+
+
 @pytest.mark.parametrize(
     ("program", "error", "told"),
     [
         ('print(\'{"problem": "no GPU to see"}\')', UsageError, "no GPU to see"),
         ("raise SystemExit(3)", MachineError, "measuring ended early"),
+        *((f"print({answer!r})", MachineError, "measuring ended early") for answer in NO_OBJECTS),
         ("print('{\"device_name\": 3}')", MachineError, "measuring ended early"),
     ],
 )
