@@ -139,6 +139,11 @@ class Launcher:
         self.plan = plan
         self.launched = 0
         self.sizes = OrderedDict()
+        self._data = None
+
+    @property
+    def data(self):
+        return self._data
 
     def product(self, a, b, out, c=None, alpha=0.0, beta=1.0):
         tile = self.plan.tile
@@ -148,7 +153,8 @@ class Launcher:
         self.sizes.move_to_end(self.launched)
 
     def __call__(self, g, out):
-        w = Workspace(self.plan, g.device)
+        self._data = w = Workspace(self.plan, g.device)
+        assert self.data.part.shape == (self.plan.batch, 64)
         n = self.plan.count
         _partial_sumsq[(64, self.plan.batch)](g, w.part, n, P=64, BLOCK=1024)
         _normalise[(triton.cdiv(n, 1024), self.plan.batch)](g, w.part, w.x, n, P=64, BLOCK=1024)
@@ -159,8 +165,16 @@ class Launcher:
             w.swap()
 
 
+_LAUNCHERS = {}
+
+
 def run(G, steps=5):
     g = G.contiguous().view(-1, *G.shape[-2:])
     out = torch.empty_like(g)
-    Launcher(Plan.of(g))(g, out)
+    plan = Plan.of(g)
+    launcher = _LAUNCHERS.get(plan)
+    if launcher is None:
+        launcher = _LAUNCHERS[plan] = Launcher(plan)
+    launcher(g, out)
+    assert launcher.plan.tile.m * launcher.launched > 0 and launcher.sizes
     return out.view(G.shape)

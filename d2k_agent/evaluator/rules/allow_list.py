@@ -145,7 +145,7 @@ KERNEL_ATTRIBUTES = frozenset("best_config configs arg_names warmup run __name__
 KERNEL_TENSOR_ATTRIBUTES = frozenset(
     "T abs advance argmax argmin associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or"
     " atomic_xchg atomic_xor broadcast_to cast cdiv ceil cos cumprod cumsum div_rn dtype element_ty erf exp exp2"
-    " expand_dims fdiv flip floor fma gather handle histogram item load log log2 logical_and logical_or max min numel"
+    " expand_dims fdiv flip floor fma gather histogram item load log log2 logical_and logical_or max min numel"
     " permute primitive_bitwidth ptr ravel reduce reduce_or reshape rsqrt scalar scatter shape sigmoid sin softmax sort"
     " split sqrt sqrt_rn store strides sum swizzle to topk trans type umulhi value view xor_sum block_shape itemsize"
     " is_fp8 is_fp16 is_bf16 is_fp32 is_fp64 is_floating is_int is_int_signed is_block is_ptr int_bitwidth"

@@ -65,3 +65,4 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
         value = external(value.path)
     for name in names:
         program.emit(facts.AttributeUse(node.lineno, True, value, name, name in program.own_names))
+        value = value if value.kind is Kind.EXTERNAL else UNKNOWN

@@ -229,7 +229,7 @@ class _Statements:
             wrapper = self.expressions.value(decorator)
             self.program.emit(facts.Call(decorator.lineno, False, wrapper, (value,), ()))
             value = self.expressions.apply(wrapper, (value,), (), None)
-            if value.kind is Kind.UNKNOWN:
+            if value.kind in (Kind.UNKNOWN, Kind.EXTERNAL):
                 self.program.now.escaped.add(node)
         if self.owner is not None:
             self.program.now.references[self.owner].add(node)

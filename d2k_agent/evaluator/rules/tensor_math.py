@@ -13,13 +13,14 @@ import torch
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
 from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, MadeText, Operation, TensorIndex
+from d2k_agent.evaluator.rules.machinery import INSIDES, is_own
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
 
 _COMPUTING_BUILTINS = frozenset("abs all any bool complex divmod float int max min pow round sorted sum filter".split())
 _READING_BUILTINS = frozenset("ascii bytes format print repr str".split()) | EXCEPTIONS
 """They make texts of values; an exception's text leaves the process."""
-_DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.EXTERNAL, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
+_DEFINITELY_NO_TENSOR = (Kind.HOST, Kind.DTYPE, Kind.NONE, Kind.BUILTIN, Kind.INSTANCE, Kind.CLASS)
 _OF_TENSORS = frozenset(dir(torch.Tensor))
 _OF_LIBRARIES: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(dir(types.GeneratorType)), "an ordinary function, or a for loop over it"),
@@ -102,10 +103,10 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         if not isinstance(fact, AttributeUse) or (fact.name.startswith("__") and fact.name.endswith("__")):
             continue
         if fact.in_kernel:
-            known = KERNEL_TENSOR_ATTRIBUTES | policy.attributes
-            if fact.receiver.kind is Kind.UNKNOWN and fact.name not in known and not fact.own:
-                message = f".{fact.name} is no attribute of a value in a kernel: use functions of triton.language"
-                yield Violation("static.kernel_names", message, fact.line)
+            yield from _in_kernel(fact, policy)
+        elif fact.name in INSIDES and fact.receiver.kind is not Kind.EXTERNAL:
+            message = f".{fact.name} leads to code and frames of Python's: if it is a field of your own, rename it"
+            yield Violation("static.attributes", message, fact.line)
         elif fact.receiver.is_tensor:
             if fact.name not in policy.tensor:
                 message = f".{fact.name} of a tensor is not glue (allocation, views, queries): {_ADVICE}"
@@ -119,6 +120,13 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
             yield _of_unknown_type(fact.name, fact.line, policy)
 
 
+def _in_kernel(fact: AttributeUse, policy: Policy) -> Iterator[Violation]:
+    by_full_name = fact.receiver.kind is Kind.EXTERNAL
+    if not (by_full_name or fact.name in KERNEL_TENSOR_ATTRIBUTES | policy.attributes or is_own(fact)):
+        message = f".{fact.name} is no attribute of a value in a kernel: use functions of triton.language"
+        yield Violation("static.kernel_names", message, fact.line)
+
+
 def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
     object_ = f".{name} of an object of unknown type"
     instead = next((words for names, words in _OF_LIBRARIES if name in names), None)
@@ -129,6 +137,8 @@ def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
             f"{object_}: the rules cannot follow what this is; if it is the standard library's, write {instead} "
             "instead, else give it another name"
         )
+    elif name.startswith("_"):
+        message = f"{object_}: a library's object may have it; give a field of your own a name without the underscore"
     else:
         near = difflib.get_close_matches(name, sorted(policy.tensor & _OF_TENSORS), n=1)
         meant = f" (did you mean .{near[0]}?)" if near else ""
@@ -148,13 +158,11 @@ def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 
 def _unknown(fact: AttributeUse, policy: Policy) -> bool:
-    if fact.receiver.kind in _DEFINITELY_NO_TENSOR:
-        return fact.name.startswith("_") and not fact.own and _private(fact.receiver)
-    if fact.own and not (fact.method and fact.name in _OF_TENSORS):
+    receiver = fact.receiver
+    if receiver.kind in _DEFINITELY_NO_TENSOR:
+        return fact.name.startswith("_") and not is_own(fact)
+    if receiver.kind is Kind.EXTERNAL and "()" not in receiver.path:
+        return False  # judged by its full name
+    if is_own(fact) and not (fact.method and fact.name in _OF_TENSORS):
         return False
     return fact.name not in policy.tensor | policy.attributes | KERNEL_ATTRIBUTES
-
-
-def _private(receiver: Value) -> bool:
-    """Private names of imported modules are judged by their full name; those of the candidate's classes are its own."""
-    return receiver.kind in (Kind.HOST, Kind.DTYPE, Kind.BUILTIN)

@@ -40,6 +40,9 @@ _HOST_BUILTINS = frozenset(
 )
 _CONSTANTS = frozenset(["math.pi", "math.e", "math.tau", "math.inf", "math.nan"])
 _HOST_MODULES = frozenset(["math", "time", "enum", "numbers"])
+_LIBRARIES = frozenset(["contextlib", "typing", "typing_extensions"])
+_GIVING_BACK = frozenset(["typing.NamedTuple", "typing.NewType", "typing.TypedDict", "typing.cast"])
+"""Functions of those modules whose result is the candidate's own."""
 
 
 def tensor_attribute(name: str) -> Value:
@@ -86,9 +89,9 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
         return _torch_result(name)
     if path in ("triton.cdiv", "triton.next_power_of_2") or root in _HOST_MODULES:
         return HOST
-    if path.startswith(("triton.tools.tensor_descriptor", "triton.runtime.driver")) or path == "triton.Config":
+    if path.startswith("triton.runtime.driver"):
         return HOST
-    return UNKNOWN
+    return external(f"{path}()") if root in _LIBRARIES and path not in _GIVING_BACK else UNKNOWN
 
 
 def _torch_result(name: str) -> Value:

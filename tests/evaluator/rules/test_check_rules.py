@@ -119,6 +119,8 @@ def test_a_violation_names_its_line_and_what_to_do_instead() -> None:
         ("scale.enter_context(G)", "static.attributes", ("cannot follow", "a plain with statement")),
         ("scale.send(G)", "static.attributes", ("cannot follow", "an ordinary function")),
         ("scale.register(G)", "static.attributes", ("cannot follow", "isinstance()")),
+        ("scale._tiles", "static.attributes", ("a name without the underscore",)),
+        ("scale.f_back", "static.attributes", ("frames of Python's", "rename it")),
         ("scale._replace(G=2)", "static.attributes", ("cannot follow", "a new tuple")),
         ("with torch.inference_mode():\n        pass", "static.torch_names", ("use torch.no_grad() or nothing",)),
         ("torch.view_as_complex(G)", "static.torch_names", ("a dimension of two",)),
