@@ -116,14 +116,16 @@ gpu-tasks: gpu-here ## measure reference, baseline and expert of TASKS on the GP
 	@for task in $(or $(TASKS),muon); do $(GPU_PYTHON) benchmarks/gpu/tasks.py $$task --json build/gpu-$$task.jsonl \
 		--repeats $(REPEATS)$(if $(WRITE), --write)$(if $(RANKS), --ranks $(RANKS)) || exit 1; done
 
-# FULL=1 profiles every workload. Ceilings and looks that build/ holds are not measured again; the rest takes a minute.
+# FULL=1 profiles every workload. Ceilings that are kept of this GPU, and looks that build/ holds of these sources, this
+# GPU and this evaluator, are not measured again; the rest takes a minute.
 FULL ?=
-CEILINGS := build/gpu-ceilings
 gpu-profile: gpu-here ## ceilings of the GPU, headroom, modelled against measured, profiles of expert and baseline of TASKS
 	@mkdir -p build
-	@test -s $(CEILINGS).txt || { \
-		$(GPU_PYTHON) -m d2k_agent ceilings --measure > $(CEILINGS).part && mv $(CEILINGS).part $(CEILINGS).txt; }
-	@cat $(CEILINGS).txt; echo
+	@if $(GPU_PYTHON) -m d2k_agent ceilings --json | $(GPU_PYTHON) -c 'import json, sys, torch; \
+		name, gpus = torch.cuda.get_device_name(), json.load(sys.stdin)["gpus"]; \
+		sys.exit(not any(gpu["measured_here"] and gpu["device_name"] == name for gpu in gpus))' 2> /dev/null; \
+	then $(GPU_PYTHON) -m d2k_agent ceilings; else $(GPU_PYTHON) -m d2k_agent ceilings --measure; fi
+	@echo
 	@$(GPU_PYTHON) -m d2k_agent tasks list; echo
 	@$(GPU_PYTHON) benchmarks/modelled.py $(TASKS) || echo "nothing was modelled that is measured"; echo
 	@$(GPU_PYTHON) benchmarks/gpu/profiles.py $(TASKS) --json build/gpu-profiles.jsonl$(if $(FULL), --full)

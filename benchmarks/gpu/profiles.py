@@ -5,16 +5,18 @@
 For each source and workload (the first one; --full: every registered one) two looks at one call of run(): our profile
 as a model gets it by default, and the profiler's own page (`--set detailed`, `--page details`). The table sets the
 tokens of what a model is told against those of the page, one launch a kernel, and our bottleneck of the longest kernel
-against what the profiler's own rule says of it. The aim is a fifth of the tokens.
+against what the profiler's own rule says of it, which is compute, memory or latency. The aim is a fifth of the tokens.
 
 Needs one NVIDIA GPU, Nsight Compute, torch and triton; nothing of the controller. Each look is appended to FILE as it
-is taken, and what FILE holds already is not looked at again. Tokens are counted where the tokenizer is installed: with
---only-table on another machine, from the same FILE.
+is taken, and what FILE holds already of the same sources, GPU, driver and evaluator is not looked at again; the table
+has that alone. Tokens are counted where the tokenizer is installed: with --only-table on another machine, from the same
+FILE, where the newest look at the sources as they are now counts, whatever machine it was taken on.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import secrets
 import sys
 import time
@@ -25,7 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.gpu.pages import agrees, one_launch_a_kernel, page_of, page_says
-from benchmarks.gpu.results import ResultsFile, end_when_terminated
+from benchmarks.gpu.results import ResultsFile, end_when_terminated, machine_here
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task, list_tasks, source_latencies
 from d2k_agent.contract import EvaluatorJob, JobKind, Limits, Profile, ProfileWish, source_sha256
@@ -41,6 +43,8 @@ SOURCES = ("baseline", "expert")
 LIMITS = Limits(compile_s=120.0)
 """Of which compile_s bounds a profile as well: a task's four looks take no longer than eight minutes."""
 _MOST_PAGE_CHARS = 1 << 20
+NOTHING = "FILE has no look at the sources of these tasks as they are now"
+NOTHING_PROFILED = "nothing was profiled; the lines above say why"
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,11 @@ class Look:
         return f"{self.task} {self.source}"
 
 
-def measure(results: ResultsFile, tasks: Sequence[Task], *, full: bool) -> None:
-    """Look at every source of the tasks that was not looked at before. What cannot be profiled is told and left out."""
+def measure(results: ResultsFile, tasks: Sequence[Task], machine: str, *, full: bool) -> None:
+    """Look at every source of the tasks that was not looked at before on this machine, as machine_here() has it.
+
+    What cannot be profiled is told and left out.
+    """
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -81,7 +88,7 @@ def measure(results: ResultsFile, tasks: Sequence[Task], *, full: bool) -> None:
             labels = [workload.label for workload in task.workloads]
             for label in labels if full else labels[:1]:
                 for source in SOURCES:
-                    look_at(launcher, results, task, source, label, say)
+                    look_at(launcher, results, machine, task, source, label, say)
     finally:
         launcher.close()
 
@@ -92,17 +99,41 @@ def source_text(task: Task, source: str) -> str:
     return (task.guidance / f"{source}.py").read_text(encoding="utf-8")
 
 
+def sources_key(task: Task, source: str, label: str) -> str:
+    """What a look is at: a source and a workload, and the digest of all texts that it rests on."""
+    return f"{source} {label} {source_sha256(chr(0).join([task.bundle().digest, source_text(task, source)]))}"
+
+
+def looks_of(results: ResultsFile, tasks: Sequence[Task], machine: str | None) -> list[Look]:
+    """The looks at the tasks' sources as they are now, from that machine; None: the newest, whatever machine it is of.
+
+    Keys of earlier files end with the digest of the sources.
+    """
+    items, found = results.every(), list[Look]()
+    for task in tasks:
+        for label, source in itertools.product((workload.label for workload in task.workloads), SOURCES):
+            key = sources_key(task, source, label)
+            if machine is None:
+                known = [item for item in items if item["key"] == key or item["key"].startswith(f"{key}, ")]
+            else:
+                known = [item for item in items if item["key"] == f"{key}, {machine}"]
+            if known:
+                newest = max(known, key=lambda item: item["time"])
+                found.append(from_data(Look, newest["look"], "a result"))
+    return found
+
+
 def look_at(
     launcher: ProcessLauncher,
     results: ResultsFile,
+    machine: str,
     task: Task,
     source: str,
     label: str,
     say: Callable[[str], None],
 ) -> None:
     """Both looks at one source on one workload, each added to `results` once it is taken."""
-    text = source_text(task, source)
-    key = f"{source} {label} {source_sha256(chr(0).join([task.bundle().digest, text]))}"
+    text, key = source_text(task, source), f"{sources_key(task, source, label)}, {machine}"
     known = results.get(key)
     if known is None:
         say(f"== {task.slug} {source} {label}")
@@ -185,7 +216,7 @@ def report_lines(looks: Sequence[Look]) -> Iterator[str]:
         )
     yield ", ".join(sorted({look.device for look in looks}))
     yield table(header, rows, (header[2], *header[6:]))
-    yield f"{same} of {compared}: the profiler's own rule says the same of the longest kernel"
+    yield f"{same} of {compared}: the profiler's own rule says the same of compute, memory or latency (longest kernel)"
     if why_not:
         yield f"tokens are not counted here ({why_not}); give the file to --only-table where the controller is"
     else:
@@ -221,19 +252,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="slugs (default: every task that ships)")
     parser.add_argument("--json", type=Path, help="append each look here, and go on from what is there")
     parser.add_argument("--full", action="store_true", help="every registered workload, not only the first")
-    parser.add_argument("--only-table", action="store_true", help="measure nothing, print what FILE holds")
+    parser.add_argument(
+        "--only-table", action="store_true", help="measure nothing, print what FILE holds of the tasks' present sources"
+    )
     options = parser.parse_args(arguments)
-    results, ended = ResultsFile(options.json), False
+    results, machine, ended = ResultsFile(options.json), None, False
+    try:
+        tasks = list(map(find_task, options.tasks)) or list_tasks()
+    except D2KError as problem:
+        sys.exit(str(problem))
     if not options.only_table:
         end_when_terminated()
+        machine = machine_here()
         try:
-            measure(results, list(map(find_task, options.tasks)) or list_tasks(), full=options.full)
+            measure(results, tasks, machine, full=options.full)
         except KeyboardInterrupt:
             ended = True
         except D2KError as problem:
             sys.exit(str(problem))
-    looks = [from_data(Look, item["look"], "a result") for item in results.every()]
-    print("\n".join(report_lines(looks)) if looks else "nothing was profiled; the lines above say why")
+    looks = looks_of(results, tasks, machine)
+    print("\n".join(report_lines(looks)) if looks else NOTHING if options.only_table else NOTHING_PROFILED)
     if ended:
         print("ended early; the same command with the same --json goes on from there", flush=True)
         return 130

@@ -1,13 +1,18 @@
-"""What benchmarks on a GPU share: a file of results that outlives a killed process, and an end that frees the GPU."""
+"""What benchmarks on a GPU share: a file of results that outlives a killed process, the machine that results are of,
+and an end that frees the GPU."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import signal
 import time
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+import d2k_agent
+from d2k_agent.contract.archive import build_archive
 
 
 class ResultsFile:
@@ -41,6 +46,18 @@ class ResultsFile:
     def every(self) -> list[dict[str, Any]]:
         """All of them, in the order of their first lines."""
         return list(self._items.values())
+
+
+def machine_here() -> str:
+    """Name and driver of the first GPU that this process sees, and the digest of the evaluator that judges on it."""
+    import torch
+
+    from d2k_agent.evaluator.devices.nvml import Gpu
+
+    properties = torch.cuda.get_device_properties(0)
+    driver = Gpu(str(properties.uuid)).driver() or "unknown"
+    evaluator = hashlib.sha256(build_archive(Path(d2k_agent.__file__).parent)).hexdigest()
+    return f"{properties.name}, driver {driver}, evaluator {evaluator}"
 
 
 def end_when_terminated() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -9,21 +10,24 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from benchmarks.gpu.pages import agrees, one_launch_a_kernel, page_of, page_says, without_ours
-from benchmarks.gpu.profiles import Look, look_at, main, report_lines, source_text
-from benchmarks.gpu.results import ResultsFile
+from benchmarks.gpu.profiles import Look, look_at, looks_of, main, report_lines, sources_key
+from benchmarks.gpu.results import ResultsFile, machine_here
 from d2k_agent.catalog import find_task
 from d2k_agent.contract import Bottleneck, Diagnosis, Evidence, KernelProfile, Profile, source_sha256
+from d2k_agent.contract.archive import build_archive
 from d2k_agent.contract.wire import from_data, to_data
 from d2k_agent.isolation import lease
 from d2k_agent.launchers import ProcessLauncher
 from tests.evaluator.profiling.fakes import GENERATOR, WORKLOAD, done_without_target, environment
 
 ROOT = Path(__file__).parents[2]
+HERE = "NVIDIA H200, driver 580.159.04, evaluator a"
 HEAD = "==PROF== Connected to process 7\n[7] python3.12@127.0.0.1\n"
 LAUNCH = """\
   {name} (32, 16, 1)x(256, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
@@ -122,7 +126,7 @@ def test_a_profile_that_agrees_with_the_page_within_the_aim_counts() -> None:
     assert lines[0] == "NVIDIA H200"
     assert lines[2].split()[:8] == ["muon", "expert", "large", "400.0", *["tensor", "core"] * 2]
     assert lines[2].split()[8] == "compute"
-    assert lines[-2].startswith("2 of 3: the profiler's own rule says the same")
+    assert lines[-2] == "2 of 3: the profiler's own rule says the same of compute, memory or latency (longest kernel)"
     assert lines[-1].startswith("2 of 4 with at most 20% of the page's tokens")
 
 
@@ -138,11 +142,13 @@ sys.meta_path.insert(0, Absent())
 from benchmarks.gpu.profiles import main
 sys.exit(main(["--only-table", "--json", sys.argv[1]]))
 """
+KEY = sources_key(find_task("muon"), "expert", find_task("muon").workloads[0].label)
+"""Of a file from before keys named the machine."""
 
 
 def test_the_table_is_printed_where_tokens_cannot_be_counted(tmp_path: Path) -> None:
     file = tmp_path / "results.jsonl"
-    ResultsFile(file).add("a key", look=to_data(look("expert", LONG)))
+    ResultsFile(file).add(KEY, look=to_data(look("expert", LONG)))
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TOKENS, str(file)], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -157,12 +163,49 @@ def test_results_outlive_the_process_and_print_without_a_gpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "results.jsonl"
-    ResultsFile(file).add("a key", look=to_data(look("expert")))
-    ResultsFile(file).add("a key", look=to_data(look("expert", LONG)))
+    ResultsFile(file).add(KEY, look=to_data(look("expert")))
+    ResultsFile(file).add(KEY, look=to_data(look("expert", LONG)))
     assert main(["--json", str(file), "--only-table"]) == 0
     out = capsys.readouterr().out
     assert out.count("muon expert") == 1 and "1 of 1" in out
     assert main(["--json", str(tmp_path / "none.jsonl"), "--only-table"]) == 1
+    assert main(["moe_grouped_topk", "--json", str(file), "--only-table"]) == 1
+    assert "no look at the sources of these tasks" in capsys.readouterr().out
+
+
+def test_the_table_has_the_sources_as_they_are_now_of_the_tasks_that_were_asked_for() -> None:
+    muon, moe, results = find_task("muon"), find_task("moe_grouped_topk"), ResultsFile(None)
+    label = muon.workloads[0].label
+    earlier = f"expert {label} {source_sha256('an earlier text')}"
+    for key, name in (
+        (earlier, "edited since"),
+        (f"{earlier}, {HERE}", "edited since"),
+        (KEY, "of an earlier file"),
+        (f"{sources_key(moe, 'expert', moe.workloads[0].label)}, {HERE}", "another task"),
+        (f"{sources_key(muon, 'baseline', label)}, {HERE}", "here"),
+    ):
+        results.add(key, look=to_data(look(name)))
+    assert [item.source for item in looks_of(results, [muon], None)] == ["here", "of an earlier file"]
+    assert [item.source for item in looks_of(results, [muon], HERE)] == ["here"]
+    assert [item.source for item in looks_of(results, [moe, muon], HERE)] == ["another task", "here"]
+
+
+def test_of_several_machines_the_newest_look_counts_and_the_one_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    muon, results = find_task("muon"), ResultsFile(None)
+    for hour, machine in enumerate((HERE, "NVIDIA H100, driver 1, evaluator b")):
+        monkeypatch.setattr("time.gmtime", lambda hour=hour: time.struct_time((2026, 12, 1, hour, 0, 0, 1, 335, 0)))
+        results.add(f"{KEY}, {machine}", look=to_data(look(machine)))
+    assert [item.source for item in looks_of(results, [muon], None)] == ["NVIDIA H100, driver 1, evaluator b"]
+    assert [item.source for item in looks_of(results, [muon], HERE)] == [HERE]
+
+
+def test_a_machine_is_its_gpu_its_driver_and_the_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    gpu = SimpleNamespace(name="NVIDIA H200", uuid="0")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
+    monkeypatch.setattr("d2k_agent.evaluator.devices.nvml.Gpu.driver", lambda _: "580.159.04")
+    archive = build_archive(ROOT / "d2k_agent")
+    assert machine_here() == f"NVIDIA H200, driver 580.159.04, evaluator {hashlib.sha256(archive).hexdigest()}"
 
 
 STAND_IN = """\
@@ -192,14 +235,14 @@ def test_a_profile_is_kept_where_its_page_fails_and_the_lease_is_held_for_the_pa
 ) -> None:
     programs(tmp_path, monkeypatch, "exit 3")
     muon, file = find_task("muon"), tmp_path / "results.jsonl"
-    key = f"expert large {source_sha256(chr(0).join([muon.bundle().digest, source_text(muon, 'expert')]))}"
     task = replace(muon, workloads=(replace(muon.workloads[0], label="large"),))
+    key = f"{sources_key(task, 'expert', 'large')}, {HERE}"
     gpu = f"test-{os.getpid()}"
     ResultsFile(file).add(key, look=to_data(replace(look("expert"), gpu=gpu)))
     launcher, said = ProcessLauncher({}), list[str]()
     with lease.hold([gpu], said.append):
         waiting = threading.Thread(
-            target=look_at, args=(launcher, ResultsFile(file), task, "expert", "large", said.append)
+            target=look_at, args=(launcher, ResultsFile(file), HERE, task, "expert", "large", said.append)
         )
         waiting.start()
         until = time.monotonic() + 30
