@@ -2,7 +2,9 @@
 # Annotations, strings and docstrings that speak of torch.matmul, exec() and os.environ.
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Callable, Literal, NamedTuple, Optional, Protocol, TypeVar, Union
 
 import torch
 import triton
@@ -10,6 +12,10 @@ import triton.language as tl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from torch import Tensor
+
+T = TypeVar("T", bound="MuonError")
 
 _COEF = (
     (7.892582874424408, -20.38301394587957, 13.555306149406924),
@@ -107,6 +113,41 @@ class MuonError(RuntimeError):
     """Raised instead of a silent fallback to torch.bmm, torch.compile or a @ b."""
 
 
+def _counted(function: Callable[..., Any]) -> "Callable[..., Optional[str]]":
+    """Counts calls, by a decorator that keeps the name."""
+
+    @functools.wraps(function)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        _CALLS["n"] += 1
+        return function(*args, **kwargs)
+
+    return counted
+
+
+class Size(NamedTuple):
+    rows: "int"
+    columns: int
+
+
+@dataclass(frozen=True)
+class Mode:
+    rounding: Literal["to nearest", "stochastic, by seed"] = "to nearest"
+    size: "Size | None" = None
+    note: Annotated[str, "for people: see eval(...)"] = ""
+
+    @functools.cached_property
+    def elements(self) -> int:
+        return self.size.rows * self.size.columns if self.size else 0
+
+
+class Launches(Protocol):
+    def __call__(self, x: "Union[Tensor, 'list[torch.Tensor]']", /) -> "tuple[Tensor, ...]": ...
+
+
+_CALLS = {"n": 0}
+
+
+@_counted
 def _check(G: torch.Tensor, steps: int = 5, names: "Sequence[str]" = ()) -> Optional[str]:
     """Says why the input cannot be used: `eval`, `exec` and `getattr(torch, "bmm")` do not help.
 
@@ -123,6 +164,8 @@ def _check(G: torch.Tensor, steps: int = 5, names: "Sequence[str]" = ()) -> Opti
 
 def run(G: torch.Tensor, steps: int = 5) -> torch.Tensor:
     problem = _check(G, steps=steps)
+    mode = replace(Mode(), size=Size(*G.shape[-2:]))
+    assert mode.elements * functools.partial(max, 1)(2) and functools.reduce(max, G.shape, 1)
     if problem is not None:
         raise MuonError(problem)
     return _muon(G)

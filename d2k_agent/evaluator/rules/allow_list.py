@@ -8,13 +8,6 @@ from __future__ import annotations
 
 import builtins
 import collections
-import contextlib
-import dataclasses
-import functools
-import itertools
-import math
-import operator
-import typing
 
 DTYPES = frozenset(
     "float16 half bfloat16 float32 float float64 double int8 int16 short int32 int int64 long uint8 uint16 uint32"
@@ -23,28 +16,52 @@ DTYPES = frozenset(
 )
 """Names of torch's element types."""
 
-_EVALUATING = frozenset(["get_type_hints", "ForwardRef", "evaluate_forward_ref"])
-"""They evaluate text as code."""
+_TYPING = frozenset(
+    "Annotated Any AnyStr Callable ClassVar Collection Concatenate Container Counter DefaultDict Deque Dict Final"
+    " FrozenSet Generator Generic Hashable Iterable Iterator List Literal Mapping MutableMapping MutableSequence"
+    " NamedTuple Never NewType NoReturn NotRequired Optional OrderedDict ParamSpec Protocol Required Reversible Self"
+    " Sequence Set Sized SupportsAbs SupportsFloat SupportsIndex SupportsInt TYPE_CHECKING Tuple Type TypeAlias"
+    " TypeGuard TypeVar TypeVarTuple TypedDict Union Unpack assert_never cast final no_type_check overload override"
+    " runtime_checkable".split()
+)
+"""Words of annotations. Those that look into a type are left out: a text in it would be evaluated as code."""
 
 MODULES: dict[str, frozenset[str]] = {
     "__future__": frozenset(["annotations"]),
     "abc": frozenset(["ABC", "abstractmethod"]),
-    "collections": frozenset(collections.__all__) | {"abc"},
-    "collections.abc": frozenset(collections.abc.__all__),
-    "contextlib": frozenset(contextlib.__all__),
-    "dataclasses": frozenset(dataclasses.__all__) - {"make_dataclass"},
+    "collections": frozenset("ChainMap Counter OrderedDict UserDict abc defaultdict deque namedtuple".split()),
+    "collections.abc": frozenset(
+        "Callable Collection Container Generator Hashable ItemsView Iterable Iterator KeysView Mapping MutableMapping"
+        " MutableSequence MutableSet Reversible Sequence Set Sized ValuesView".split()
+    ),
+    "contextlib": frozenset(["contextmanager", "nullcontext", "suppress"]),
+    "dataclasses": frozenset(
+        "FrozenInstanceError InitVar KW_ONLY MISSING asdict astuple dataclass field fields is_dataclass replace".split()
+    ),
     "enum": frozenset(["Enum", "Flag", "IntEnum", "IntFlag", "StrEnum", "auto", "unique"]),
-    "functools": frozenset(functools.__all__),
-    "itertools": frozenset(name for name in vars(itertools) if not name.startswith("_")),
-    "math": frozenset(name for name in vars(math) if not name.startswith("_")),
+    "functools": frozenset("cache cached_property cmp_to_key lru_cache partial reduce total_ordering".split()),
+    "itertools": frozenset(
+        "accumulate chain combinations combinations_with_replacement compress count cycle dropwhile filterfalse groupby"
+        " islice pairwise permutations product repeat starmap takewhile tee zip_longest".split()
+    ),
+    "math": frozenset(
+        "acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2 expm1"
+        " fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm ldexp"
+        " lgamma log log10 log1p log2 modf nan nextafter perm pi pow prod radians remainder sin sinh sqrt sumprod tan"
+        " tanh tau trunc ulp".split()
+    ),
     "numbers": frozenset(["Integral", "Number", "Real"]),
-    "operator": frozenset(["add", "floordiv", "itemgetter", "mul", "sub"]) & frozenset(operator.__all__),
+    "operator": frozenset(["add", "floordiv", "itemgetter", "mul", "sub"]),
     "time": frozenset(["sleep"]),
     "types": frozenset(["MappingProxyType", "SimpleNamespace"]),
-    "typing": frozenset(typing.__all__) - _EVALUATING,
-    "typing_extensions": frozenset(typing.__all__) - _EVALUATING,
+    "typing": _TYPING,
+    "typing_extensions": _TYPING,
 }
 """Modules of the standard library, and which of their names. A clock is not needed: the evaluator keeps the time."""
+
+COPIES_NAMES = "functools.wraps"
+"""Allowed as `@functools.wraps(function)` alone: told what to update, and so is what it returns, it pours the globals
+of another module into the candidate's."""
 
 TORCH_MODULES = frozenset(["torch", "torch.cuda", "torch.version", "torch.nn", "torch.nn.functional", "torch.types"])
 """Modules of torch that may be imported; what may be used of them says TORCH."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.kernel_names import borrowed, is_borrowed
+from d2k_agent.evaluator.rules.allow_list import COPIES_NAMES
 from d2k_agent.evaluator.rules.facts import ExternalUse, Fact, KernelDefinition
 from d2k_agent.evaluator.rules.policy import Policy
 
@@ -14,6 +15,11 @@ _KERNEL_EXTRAS = frozenset(
     "triton.cdiv triton.next_power_of_2 triton.constexpr_function triton.language.constexpr".split()
 )
 _REASONS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "static.module_names",
+        (COPIES_NAMES,),
+        "write @functools.wraps(function) above a function, with nothing else in the brackets",
+    ),
     (
         "static.streams",
         ("torch.cuda.Stream", "torch.cuda.stream", "torch.cuda.ExternalStream", "torch.cuda.current_stream",

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from d2k_agent.evaluator.rules import facts
+from d2k_agent.evaluator.rules.allow_list import COPIES_NAMES
 from d2k_agent.evaluator.rules.kernels import walk_kernel
 from d2k_agent.evaluator.rules.patterns import Evaluator
 from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
@@ -226,6 +227,8 @@ class _Statements:
         self.expressions.annotation(node.returns)
         value = Value(Kind.FUNCTION, node=node)
         for decorator in reversed(node.decorator_list):
+            if self._copies_names(decorator):
+                continue
             wrapper = self.expressions.value(decorator)
             self.program.emit(facts.Call(decorator.lineno, False, wrapper, (value,), ()))
             value = self.expressions.apply(wrapper, (value,), (), None)
@@ -244,6 +247,17 @@ class _Statements:
         self._defer(node, self.scope)
 
     _asyncfunctiondef = _functiondef
+
+    def _copies_names(self, decorator: ast.expr) -> bool:
+        """True for `@functools.wraps(function)`, which leaves the function below it what it is."""
+        if not isinstance(decorator, ast.Call) or len(decorator.args) != 1 or decorator.keywords:
+            return False
+        (function,) = decorator.args
+        if isinstance(function, ast.Starred) or self.expressions.holder(decorator.func).path != COPIES_NAMES:
+            return False
+        self.program.now.read.add(decorator)
+        self.expressions.value(function)
+        return True
 
     def _classdef(self, node: ast.ClassDef) -> None:
         bases = []

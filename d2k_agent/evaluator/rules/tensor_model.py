@@ -31,7 +31,7 @@ _QUERY_PROPERTIES = frozenset(
     ["shape", "device", "ndim", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "layout", "requires_grad"]
 )
 _TRANSPARENT = frozenset(
-    "functools.lru_cache functools.cache functools.lru_cache() functools.wraps() torch.no_grad torch.no_grad()"
+    "functools.lru_cache functools.cache functools.lru_cache() torch.no_grad torch.no_grad()"
     " torch.inference_mode torch.inference_mode() torch.enable_grad torch.enable_grad()".split()
 )
 _HOST_BUILTINS = frozenset(
@@ -83,8 +83,6 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
     if path in _TRANSPARENT:
         transparent = (Kind.FUNCTION, Kind.KERNEL)
         return first if first.kind in transparent else external(f"{path}()")
-    if path == "functools.wraps":
-        return external("functools.wraps()")
     if root == "torch":
         return _torch_result(name)
     if path in ("triton.cdiv", "triton.next_power_of_2") or root in _HOST_MODULES:
