@@ -10,6 +10,10 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.metering import STORAGE
+
+_COPY, _FILL = torch.Tensor.copy_, torch.Tensor.fill_
+"""As they were before any solution.py was there to replace them."""
 
 
 @dataclass
@@ -42,21 +46,22 @@ class AttachedSet:
         headers = tuple(layout.header_of(output) for output in outputs)
         places, size = layout.offsets(list(headers))
         if size <= self.answers.numel():
-            for output, header, offset in zip(outputs, headers, places, strict=True):
-                layout.view(self.answers, header, offset).copy_(output)
+            with torch._C.DisableTorchFunction():  # noqa: SLF001 - a mode has functions found anew by their names
+                for output, header, offset in zip(outputs, headers, places, strict=True):
+                    _COPY(layout.view(self.answers, header, offset), output)
         return headers
 
     def poison(self, outputs: Sequence[torch.Tensor]) -> None:
         """Overwrite outputs of an earlier call, so that handing them back again is a wrong answer."""
         for tensor in self.own(outputs):  # a returned input holds the new draw by now
-            with torch.no_grad():
-                tensor.fill_(float("nan") if tensor.is_floating_point() else tensor.dtype == torch.bool or 0x55)
+            with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001 - as in answer()
+                _FILL(tensor, float("nan") if tensor.is_floating_point() else tensor.dtype == torch.bool or 0x55)
 
     def own(self, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Those that do not lie in the memory of arguments."""
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - a mode that a candidate left on would take it for its own
-            lent = {value.untyped_storage().data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
-            return [tensor for tensor in outputs if tensor.untyped_storage().data_ptr() not in lent]
+            lent = {STORAGE(value).data_ptr() for value in self.arguments if isinstance(value, torch.Tensor)}
+            return [tensor for tensor in outputs if STORAGE(tensor).data_ptr() not in lent]
 
 
 class Returned:
@@ -70,7 +75,7 @@ class Returned:
         """Whether any of these outputs of a call on `given` lies within the bytes of what an earlier call returned."""
         own = given.own(outputs)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 - as in own()
-            new = [(StorageWeakRef(tensor.untyped_storage()), *extent(tensor)) for tensor in own]
+            new = [(StorageWeakRef(STORAGE(tensor)), *extent(tensor)) for tensor in own]
         self._held = {key: held for key, held in self._held.items() if not held[0].expired()}
         found = any(
             storage.cdata == known and first < end and begin < last

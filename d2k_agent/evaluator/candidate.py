@@ -7,6 +7,7 @@ bytes that the supervisor compares, and the supervisor's clock and checks stand 
 from __future__ import annotations
 
 import faulthandler
+import gc
 import importlib.util
 import inspect
 import json
@@ -17,7 +18,8 @@ import sys
 import time
 import traceback
 import types
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -147,11 +149,12 @@ class _Caller:
     def handle(self, request: dict[str, Any], descriptors: list[int]) -> None:
         operation = request["do"]
         self.meter = None
+        gc.disable()  # what a cycle runs when it is let go of runs where somebody looks, or in a timed call
         self.device.reach.check()
         if operation == "load":
             self.device.start()
             self.acts = watch_acts(os.path.dirname(request["path"]), os.environ.get("CC", "cc"))
-            with self.device.importing():
+            with self.device.importing(), _collecting():
                 self.module = load_solution(request["path"])
             self.device.reach.check()
             write_frame(self.descriptor, b"L", b"")
@@ -164,7 +167,9 @@ class _Caller:
             self._observe(self.sets[int(request["set"])])
         else:
             assert self.timed is not None
-            write_frame(self.descriptor, *self.timed.handle(operation, request, descriptors))
+            with _collecting():
+                kind, payload = self.timed.handle(operation, request, descriptors)
+            write_frame(self.descriptor, kind, payload)
 
     def _attach(self, request: dict[str, Any], descriptors: list[int]) -> None:
         self.sets, self.last, self.timed = [], (), None
@@ -189,24 +194,25 @@ class _Caller:
         stream alone; else the GPU is idle before and after it. `held_up` is the context to call run() in.
         """
         assert self.module is not None
-        given.poison(self.last)
-        self.last = ()
-        if self.timed is not None:
-            self.timed.drop()  # outputs that we keep are not the call's
-        self.device.reach.begin()
-        writes = given.writes()
-        began = time.perf_counter_ns()
-        with self.device.coming_late(given.inputs) if in_order else nullcontext():
-            with self.device.metered() as meter:
-                self.meter = meter
-                with held_up:
-                    result = self.module.run(*given.arguments)
-                if not in_order:
-                    self.device.synchronize()
-            self.last = outputs_of(result)
-            headers = given.answer(self.last)
-            self.device.synchronize()
-        wall_ns = time.perf_counter_ns() - began
+        # What is let go of may run code of its own, and what is called may have been replaced: a meter sees all of it.
+        with CallMeter() as self.meter, _collecting():
+            given.poison(self.last)
+            self.last = ()
+            if self.timed is not None:
+                self.timed.drop()  # outputs that we keep are not the call's
+            self.device.reach.begin()
+            writes = given.writes()
+            began = time.perf_counter_ns()
+            with self.device.coming_late(given.inputs) if in_order else nullcontext():
+                with self.device.metered() as meter:
+                    with held_up:
+                        result = self.module.run(*given.arguments)
+                    if not in_order:
+                        self.device.synchronize()
+                self.last = outputs_of(result)
+                headers = given.answer(self.last)
+                self.device.synchronize()
+            wall_ns = time.perf_counter_ns() - began
         self.device.reach.check()
         written = {position for position, count in given.writes().items() if count != writes[position]}
         written.update(self.device.reach.written)
@@ -217,11 +223,27 @@ class _Caller:
     def _observe(self, given: AttachedSet) -> None:
         """One more call, for what it launches and with which operators; and what metered ones of a batch came to."""
         assert self.module is not None and self.timed is not None
-        run = self.module.run
+        run, metered = self.module.run, self.timed.metered
         self.timed.drop()
-        kernels, foreign = self.device.observe(lambda: run(*given.arguments))
-        told = {"kernels": kernels, "foreign": (self.acts or [self.timed.foreign or foreign])[0]}
+
+        def call() -> None:
+            with metered.one():
+                run(*given.arguments)
+
+        kernels = self.device.observe(call)
+        told: dict[str, Any] = {"kernels": kernels, "foreign": (self.acts or [metered.foreign])[0]}
+        told |= {"peak_bytes": metered.peak_bytes, "copied_bytes": metered.copied_bytes}
         write_frame(self.descriptor, b"A", json.dumps(told).encode())
+
+
+@contextmanager
+def _collecting() -> Iterator[None]:
+    """Inside, Python looks for cycles by itself, as a user's does."""
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
 
 
 def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]]:

@@ -45,11 +45,14 @@ _COMPUTE = re.compile(
 class Observed:
     """What a candidate's process says of one call: launches by kernel, None where they could not be read.
 
-    `foreign` is what it did that it may not do, empty for nothing.
+    And of the metered ones of its timed calls: `foreign` is what they did that they may not do, empty for nothing,
+    `peak_bytes` and `copied_bytes` are the most that one held and copied.
     """
 
     kernels: dict[str, int] | None
     foreign: str
+    peak_bytes: int
+    copied_bytes: int
 
     @classmethod
     def read(cls, payload: bytes) -> Observed:
@@ -59,7 +62,7 @@ class Observed:
             kernels, foreign = told["kernels"], str(told["foreign"])[:64]
             if kernels is not None:
                 kernels = {str(name): int(count) for name, count in kernels.items()}
-            return cls(kernels, foreign)
+            return cls(kernels, foreign, int(told["peak_bytes"]), int(told["copied_bytes"]))
         except (ValueError, KeyError, TypeError, AttributeError):
             what = "what run() launches was answered out of protocol"
             raise CandidateFault(VerdictStatus.ENDED_EARLY, what) from None

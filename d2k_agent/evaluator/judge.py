@@ -29,6 +29,7 @@ from d2k_agent.evaluator.checks.compiling import compile_report
 from d2k_agent.evaluator.checks.prescribed import prescribed_violations
 from d2k_agent.evaluator.checks.proving import prove
 from d2k_agent.evaluator.checks.series import Budget, Series, planned
+from d2k_agent.evaluator.checks.static import static_violations
 from d2k_agent.evaluator.environment import compiled_for_present, describe_environment, present_target
 from d2k_agent.evaluator.evidence import launched_when_compiled
 from d2k_agent.evaluator.faults import CandidateFault
@@ -39,7 +40,7 @@ from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.profiling import with_device_clock
 from d2k_agent.evaluator.ranges import span
 from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible, processes, series_runner
-from d2k_agent.evaluator.rules import check_rules, missing_launch
+from d2k_agent.evaluator.rules import missing_launch
 from d2k_agent.evaluator.task import derive
 from d2k_agent.evaluator.timing.session import Baseline, Comparison, Running, Setting
 from d2k_agent.isolation import lease
@@ -133,7 +134,7 @@ class _Case:
 
     def _static(self) -> Verdict | None:
         try:
-            violations = check_rules(self._job.candidate, self._task.rules)
+            violations = static_violations(self._job.candidate, self._task.rules)
         except SyntaxError as problem:
             return self._end(VerdictStatus.COMPILE_ERROR, f"solution.py line {problem.lineno}: {problem.msg}")
         return self._violated(violations)

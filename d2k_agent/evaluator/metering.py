@@ -9,6 +9,7 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
@@ -38,6 +39,9 @@ _HOST_READS = frozenset(
 """Ways to a tensor's values that no operator is part of."""
 HOST_READS = _HOST_READS | {"_local_scalar_dense", "is_nonzero", "item"}
 """Those, and the operators that stand for a number read from a tensor: float(x), range(n), if x."""
+
+STORAGE = torch.Tensor.untyped_storage
+"""As it was before any solution.py was there to replace it."""
 
 
 @contextlib.contextmanager
@@ -70,9 +74,12 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     @contextlib.contextmanager
     def call(self) -> Iterator[Self]:
         """Count one more call: its copies and foreign operators from none, its peak from what is alive already."""
-        gc.collect()  # the interpreter leaves a call's tensors in cycles: what nobody can reach is not held
-        self.peak_bytes, self.copied_bytes, self.foreign = self._live_bytes, 0, ""
+        self.foreign = ""
         with self:
+            # The interpreter leaves a call's tensors in cycles, and what nobody can reach is not held. What is let go
+            # of may run code of its own: that is the call's.
+            gc.collect()
+            self.peak_bytes, self.copied_bytes = self._live_bytes, 0
             yield self
 
     @contextlib.contextmanager
@@ -119,7 +126,7 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
                 self.copied_bytes += tensor.nbytes
             key = _key(tensor)
             if key not in given and key not in self._known:
-                self._add(key, tensor.untyped_storage())
+                self._add(key, STORAGE(tensor))
         return result
 
     def note(self, name: str) -> None:
@@ -137,6 +144,27 @@ class CallMeter(TorchDispatchMode):  # type: ignore[misc]
     def _remove(self, key: int, size: int) -> None:
         self._known.discard(key)
         self._live_bytes -= size
+
+
+@dataclass
+class MeteredCalls:
+    """What the metered ones of timed calls came to: the most bytes that one held and copied, the first foreign act."""
+
+    peak_bytes: int = 0
+    copied_bytes: int = 0
+    foreign: str = ""
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Meter a call."""
+        meter = CallMeter()
+        try:
+            with meter:
+                yield
+        finally:
+            self.peak_bytes = max(self.peak_bytes, meter.peak_bytes)
+            self.copied_bytes = max(self.copied_bytes, meter.copied_bytes)
+            self.foreign = self.foreign or meter.foreign
 
 
 class _HostReads(TorchFunctionMode):  # type: ignore[misc]
@@ -157,7 +185,7 @@ class _HostReads(TorchFunctionMode):  # type: ignore[misc]
 
 
 def _key(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - the one identity that a storage has
+    return int(STORAGE(tensor)._cdata)  # noqa: SLF001 - the one identity that a storage has
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -1,7 +1,7 @@
 """One folder for all temporary files of an evaluator, so that nothing stays of it, whatever ended it.
 
 The owner holds a lock on a file inside for as long as it lives: a folder without that lock is left over and removed by
-the next evaluator.
+the next evaluator. One without the file is being made, which takes no hour.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 
 PREFIX = "d2k-evaluator-"
 _OWNER = "owner"
+_ABANDONED_S = 3600.0
 
 
 class ScratchRoot:
@@ -27,7 +30,7 @@ class ScratchRoot:
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        _remove(self.path)
         os.close(self._lock)
 
 
@@ -41,15 +44,35 @@ def sweep(parent: str) -> None:
     for root in (entry.path for entry in entries if _own_folder(entry)):
         try:
             lock = os.open(os.path.join(root, _OWNER), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # it is being made, or being removed
+        except OSError:  # it is being made, or being removed, if that is not long ago
+            if _age_s(root) > _ABANDONED_S:
+                _remove(root)
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(root, ignore_errors=True)
+            _remove(root)
         except OSError:  # its evaluator lives; or the file system has no locks, so that nobody can tell
             continue
         finally:
             os.close(lock)
+
+
+def _remove(root: str) -> None:
+    """The owner's file goes last: what is left halfway is known as left over."""
+    with suppress(OSError), os.scandir(root) as found:
+        for entry in [entry for entry in found if entry.name != _OWNER]:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _age_s(root: str) -> float:
+    try:
+        return time.time() - os.stat(root, follow_symlinks=False).st_mtime
+    except OSError:  # it is gone
+        return 0.0
 
 
 def _own_folder(entry: os.DirEntry[str]) -> bool:

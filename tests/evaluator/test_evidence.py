@@ -219,8 +219,8 @@ def test_an_answer_out_of_protocol_is_the_candidates_fault(payload: bytes) -> No
 
 
 def test_an_answer_is_read() -> None:
-    told = {"kernels": {"_scale": 2}, "foreign": "mul"}
-    assert Observed.read(json.dumps(told).encode()) == Observed({"_scale": 2}, "mul")
+    told = {"kernels": {"_scale": 2}, "foreign": "mul", "peak_bytes": 8, "copied_bytes": 4}
+    assert Observed.read(json.dumps(told).encode()) == Observed({"_scale": 2}, "mul", 8, 4)
 
 
 def test_a_kernels_name_keeps_its_template_and_loses_its_parameters() -> None:

@@ -32,6 +32,9 @@ def test_a_killed_owners_folder_is_swept_and_a_living_ones_is_not(tmp_path: Path
         assert (other / "left").exists()
         owner.send_signal(signal.SIGKILL)
     (tmp_path / f"{PREFIX}being_made").mkdir()
+    abandoned = tmp_path / f"{PREFIX}abandoned"
+    (abandoned / "s").mkdir(parents=True)
+    os.utime(abandoned, (0, 0))
     (tmp_path / "another").mkdir()
     sweep(str(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -29,6 +29,9 @@ def run(x, factor):
 """
 )
 """No quicker with PyTorch than without: the clocks have nothing to say of it."""
+HOLDS_MORE_LATER = LATER.replace("x * factor", "torch.empty(1 << 22, device=x.device)")
+COPIES_MORE_LATER = LATER.replace("x * factor", "torch.empty(1 << 14, device=x.device).clone()")
+"""Within the bounds while it is checked: 16 MiB where about 1 MiB are allowed, 64 KiB where 8 KB are."""
 BY_PLACE = (
     KERNEL
     + """
@@ -72,6 +75,8 @@ CANDIDATES = {
     "raises in its first call": (STARTS_A_PROGRAM, HONEST),
     "torch in later calls": (LATER, HONEST),
     "torch on places of timed calls": (BY_PLACE, HONEST),
+    "memory in later calls": (HOLDS_MORE_LATER, HONEST),
+    "copies in later calls": (COPIES_MORE_LATER, HONEST),
     "last": (HONEST, HONEST),
 }
 
@@ -117,6 +122,15 @@ def test_calls_of_a_batch_are_metered_and_cannot_be_told_from_others(judged: dic
     found = judged["torch on places of timed calls"]
     assert found["status"] == "rule_violation", found
     assert found["message"].startswith("run() computed with PyTorch (mul)")
+
+
+@pytest.mark.parametrize(("name", "gate"), [("memory in later calls", "memory"), ("copies in later calls", "copies")])
+def test_the_bounds_of_a_call_are_those_of_timed_calls(judged: dict[str, Any], name: str, gate: str) -> None:
+    found = judged[name]
+    assert found["status"] == "incorrect", found
+    (large,) = [item for item in found["results"] if item["registered"]]
+    assert [check["gate"] for check in large["checks"] if not check["passed"]] == [gate]
+    assert "timing large" in found["steps"], "it was within them when it was checked"
 
 
 def test_a_wrong_candidate_is_not_timed(judged: dict[str, Any]) -> None:

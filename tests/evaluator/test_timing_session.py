@@ -173,6 +173,20 @@ def run(x, factor):
     return kept[key]
 """
 )
+HOLDS_MORE_IN_A_GRAPH = (
+    KERNEL
+    + """
+calls = 0
+
+
+def run(x, factor):
+    global calls
+    calls += 1
+    if calls > 2:
+        torch.empty(1 << 22, device=x.device)
+    return scaled(x, factor)
+"""
+)
 ENDS = (
     KERNEL
     + """
@@ -336,6 +350,7 @@ def graphs() -> dict[str, Any]:
         "honest": HONEST,
         "last": FAST_BUT_IN_THE_LAST_ROUND,
         "set": REMEMBERS_BY_SET,
+        "held": HOLDS_MORE_IN_A_GRAPH,
     }
     return timed(sources, graph=True, n=600)
 
@@ -345,6 +360,12 @@ def test_an_honest_source_is_timed_in_graphs(graphs: dict[str, Any]) -> None:
     assert result["status"] == "passed", graphs["honest"]
     assert result["measurement"]["hot_ms"] is not None
     assert result["measurement"]["sets"] == 4
+
+
+def test_calls_of_a_graph_are_metered_for_what_they_hold(graphs: dict[str, Any]) -> None:
+    (result,) = graphs["held"]["results"]
+    assert result["status"] == "incorrect"
+    assert [check["gate"] for check in result["checks"] if not check["passed"]] == ["memory"]
 
 
 def test_any_round_of_a_graph_may_be_the_one_that_is_compared(graphs: dict[str, Any]) -> None:

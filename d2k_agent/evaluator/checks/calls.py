@@ -100,10 +100,7 @@ class Calls:
         if not self._trusted:
             if answer.foreign:
                 raise broken_rule(answer.foreign)
-            checks = [
-                memory_check(self._task, workload, answer.peak_bytes),
-                self._copies(workload, answer.copied_bytes),
-            ]
+            checks = self.bounds(workload, answer.peak_bytes, answer.copied_bytes)
             if not all(check.passed for check in checks):
                 return checks  # comparing outputs needs memory, which a hog may have taken
         outputs = self._outputs(answer, lent, expected)
@@ -166,6 +163,10 @@ class Calls:
                 message = f"the output is {header}, expected is {right}"
                 return [Check(name, "shape", None, None, False, message)]
         return self._task.compare(lent.arguments, lent.read(answer.outputs), lent.state(), expected, calls)
+
+    def bounds(self, workload: dict[str, Any], peak_bytes: int, copied_bytes: int) -> list[Check]:
+        """The checks of what a call held at once, and copied."""
+        return [memory_check(self._task, workload, peak_bytes), self._copies(workload, copied_bytes)]
 
     def _copies(self, workload: dict[str, Any], copied_bytes: int) -> Check:
         budget = self._task.copy_budget_bytes(workload)

@@ -19,7 +19,7 @@ from d2k_agent.evaluator.devices import driver
 from d2k_agent.evaluator.devices.hold_ups import AccessHoldUps, HoldUps, LaunchHoldUps
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 from d2k_agent.evaluator.devices.reach import Reach
-from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.metering import CallMeter, unmetered
 
 _FILLING = "warn"
 """The mode in which new memory is filled. torch.use_deterministic_algorithms would set it as well, and import its
@@ -100,10 +100,8 @@ class Inside(Protocol):
     def metered(self) -> Any:
         """A context that yields a CallMeter; afterwards its counts hold for the calls made within."""
 
-    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
-        """What a call does when nothing is timed: its launches by kernel, None where they cannot be read, and the first
-        operator of PyTorch that is no glue, empty where none was seen.
-        """
+    def observe(self, call: Callable[[], Any]) -> dict[str, int] | None:
+        """Make a call: its launches by kernel, None where they cannot be read."""
 
 
 class InsideCpu:
@@ -173,11 +171,10 @@ class InsideCpu:
         """The one meter of the process, which knows what earlier calls left."""
         return self._meter.call()
 
-    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
-        """Its operators: kernels are interpreted here, and launch nothing."""
-        with self.metered() as meter:
-            call()
-        return None, meter.foreign
+    def observe(self, call: Callable[[], Any]) -> dict[str, int] | None:
+        """None: kernels are interpreted here, and launch nothing."""
+        call()
+        return None
 
 
 class InsideCuda:
@@ -229,12 +226,13 @@ class InsideCuda:
             yield
             return
         try:
-            kept = driver.as_tensor(pointer, block.nbytes)
-            kept.copy_(block)
-            block.fill_(_TAKEN_AWAY)
-            self.synchronize()
-            self._delay(_LATE_S)
-            block.copy_(kept)
+            with unmetered():
+                kept = driver.as_tensor(pointer, block.nbytes)
+                kept.copy_(block)
+                block.fill_(_TAKEN_AWAY)
+                self.synchronize()
+                self._delay(_LATE_S)
+                block.copy_(kept)
             yield
         finally:
             with suppress(driver.DriverError):  # of a GPU's fault, which whoever waited for the work was told
@@ -282,15 +280,15 @@ class InsideCuda:
         # All that PyTorch holds here is the candidate's, from import on: the inputs are the supervisor's.
         meter.peak_bytes = max(meter.peak_bytes, asked_bytes(torch.cuda.memory_stats()))
 
-    def observe(self, call: Callable[[], Any]) -> tuple[dict[str, int] | None, str]:
+    def observe(self, call: Callable[[], Any]) -> dict[str, int] | None:
         """Its kernels: what operators launch is among them. They are captured, and do not run."""
         graph = graph_to_read()
         try:
             with torch.cuda.graph(graph):
                 call()
-            return dict(Counter(node.name for node in kernel_nodes(graph))), ""
+            return dict(Counter(node.name for node in kernel_nodes(graph)))
         except Exception:  # noqa: BLE001 - honest calls may wait for the GPU, or need more memory than is left
-            return None, ""
+            return None
 
 
 class _Moment:

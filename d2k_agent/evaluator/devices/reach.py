@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from d2k_agent.evaluator.attached import AttachedSet, extent
-from d2k_agent.evaluator.metering import unmetered
+from d2k_agent.evaluator.metering import STORAGE, unmetered
 
 _NEAR_BYTES = 4096
 """So far from a tensor an address is told by its distance; farther ones say more of the heap than of a mistake."""
@@ -253,7 +253,7 @@ def _arguments(given: AttachedSet) -> Iterator[Span]:
     for position, value in enumerate(given.arguments):
         if isinstance(value, torch.Tensor) and value.numel():
             first, last = extent(value)
-            begin = value.untyped_storage().data_ptr()
+            begin = STORAGE(value).data_ptr()
             yield Span(begin + first, begin + last, None if position in given.mutated else position)
 
 
@@ -275,7 +275,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     """Where a tensor lies in this process's memory; None for one that does not."""
     try:
-        storage = torch.Tensor.untyped_storage(tensor)
+        storage = STORAGE(tensor)
         return storage if storage.device.type == "cpu" and storage.data_ptr() else None
     except (NotImplementedError, RuntimeError):  # sparse, or without memory
         return None

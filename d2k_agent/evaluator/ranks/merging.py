@@ -87,4 +87,5 @@ def _observed(told: Sequence[dict[str, Any]]) -> bytes:
         kernels |= Counter(item["kernels"] or {})
     unknown = any(item["kernels"] is None for item in told)
     foreign = next((str(item["foreign"]) for item in told if item["foreign"]), "")
-    return json.dumps({"kernels": None if unknown else dict(kernels), "foreign": foreign}).encode()
+    most = {name: max(int(item[name]) for item in told) for name in ("peak_bytes", "copied_bytes")}
+    return json.dumps({"kernels": None if unknown else dict(kernels), "foreign": foreign, **most}).encode()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,8 +16,10 @@ from d2k_agent.contract import VerdictStatus
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.nodes import graph_to_read, kernel_nodes
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.metering import MeteredCalls
 from d2k_agent.evaluator.process import Raised, decode
 
+METERED_IN = 8
 _UNCAPTURED = (
     "while its calls were captured into a CUDA graph, as this task times them: run() may neither wait for the GPU nor "
     "copy between it and the host's memory (a tensor made of a list is such a copy: fill it on the GPU)"
@@ -81,25 +85,34 @@ def irregular(told: Kernels, calls: int, digest: str | None) -> str:
     return ""
 
 
+def _at_times(metered: MeteredCalls) -> AbstractContextManager[None]:
+    """A context for a call that may be metered."""
+    return nullcontext() if secrets.randbelow(METERED_IN) else metered.one()
+
+
 class CallGraph:
     """`calls` calls of run() over the sets in turn, captured once.
 
-    `outputs` are those of each set in round `keep`, which nobody but the supervisor chose.
+    `outputs` are those of each set in round `keep`, which nobody but the supervisor chose. One call in METERED_IN is
+    `metered`, and nobody can know which.
     """
 
-    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int) -> None:
+    def __init__(
+        self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int, metered: MeteredCalls
+    ) -> None:
         self.calls = calls
         # Those of the round before live as well: calls rotate over allocations as over inputs.
         self._latest: dict[int, tuple[torch.Tensor, ...]] = {}
         self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
         one = graph_to_read()
-        with torch.cuda.graph(one):
+        with torch.cuda.graph(one), metered.one():
             outputs_of(run(*sets[0].arguments))
         self._graph = graph_to_read()
         with torch.cuda.graph(self._graph):
             for number in range(calls):
                 index = number % len(sets)
-                self._latest[index] = outputs_of(run(*sets[index].arguments))
+                with _at_times(metered):
+                    self._latest[index] = outputs_of(run(*sets[index].arguments))
                 if number // len(sets) == keep:
                     self.outputs[index] = self._latest[index]
         of_one, of_all = kernel_nodes(one), kernel_nodes(self._graph)
@@ -120,8 +133,10 @@ class CallGraph:
 class RepeatedCalls:
     """The same on a CPU, which has no graphs: replay() makes the calls anew. It shows what a supervisor would see."""
 
-    def __init__(self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int) -> None:
-        self._run, self._sets, self._keep = run, sets, keep
+    def __init__(
+        self, run: Callable[..., Any], sets: Sequence[AttachedSet], calls: int, keep: int, metered: MeteredCalls
+    ) -> None:
+        self._run, self._sets, self._keep, self._metered = run, sets, keep, metered
         self.calls = calls
         self.kernels = Kernels(single=1, captured=calls, repeated=True, digest="")
         self.outputs: dict[int, tuple[torch.Tensor, ...]] = {}
@@ -131,6 +146,7 @@ class RepeatedCalls:
         """Make all calls once more."""
         for number in range(self.calls):
             index = number % len(self._sets)
-            outputs = outputs_of(self._run(*self._sets[index].arguments))
+            with _at_times(self._metered):
+                outputs = outputs_of(self._run(*self._sets[index].arguments))
             if number // len(self._sets) == self._keep:
                 self.outputs[index] = outputs

@@ -174,11 +174,13 @@ class WorkloadTimer:
     def observe(self, own: frozenset[str]) -> dict[str, int] | None:
         """Launches of its `own` kernels in one more call, which is not timed; None where they cannot be read.
 
-        Raises CandidateFault where anything else computes.
-        """
+        Raises CandidateFault where anything else computes, there or in a metered one of the timed calls, and
+        WrongAnswer where one held or copied more than the task allows."""
         observed = Observed.read(self._ask({"do": "observe", "set": secrets.randbelow(len(self._sets))}, b"A"))
         if observed.foreign:
             raise broken_rule(observed.foreign)
+        bounds = self._calls.bounds(self._workload, observed.peak_bytes, observed.copied_bytes)
+        self._accept([check for check in bounds if not check.passed])
         return None if observed.kernels is None else own_launches(observed.kernels, own, self._label)
 
     @property
@@ -335,8 +337,11 @@ class WorkloadTimer:
             audit.calls = -(-audit.calls // self._graph_calls) * self._graph_calls
         verified = set(self._choose(rules.AUDIT_STEPS, VERIFIED_SETS))
         for step in range(rules.AUDIT_STEPS):
-            self._refresh_some()
-            audit.steps.append(self._step(audit.calls))
+            first = 0 if self._policy.graph else secrets.randbelow(len(self._sets))
+            visited = [(first + number) % len(self._sets) for number in range(min(audit.calls, len(self._sets)))]
+            # Few calls find new contents wherever they come: nothing else compares contents then.
+            self._refresh(visited if len(visited) <= REFRESHED_SETS else self._choose(len(self._sets), REFRESHED_SETS))
+            audit.steps.append(self._step(audit.calls, first))
             if step in verified:
                 self._verify(audit.calls, inspect=False)
 
@@ -345,7 +350,7 @@ class WorkloadTimer:
         that nobody can know, with one call a set.
         """
         if not self._policy.graph and audit.calls <= REFRESHED_SETS:
-            return  # a step of few calls had new contents for nearly all of them
+            return  # steps of so few calls had new contents in each
         audit.sets = sets = min(len(self._sets), rules.FRESH_SETS)
         if self._policy.graph:
             audit.irregular |= self._captured(sets, sets)
@@ -353,7 +358,7 @@ class WorkloadTimer:
         for number in range(2 * rules.FRESH_STEPS):
             self._refresh(range(sets), anew=number in anew)
             self._device.flush()
-            (audit.new if number in anew else audit.same).append(self._step(sets, first=0))
+            (audit.new if number in anew else audit.same).append(self._step(sets, 0))
             if number in anew:
                 self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
 
@@ -367,12 +372,10 @@ class WorkloadTimer:
         self._verify(segment.calls, inspect=False)
         return segment
 
-    def _step(self, calls: int, first: int | None = None) -> Step:
-        """One step, from telling the process to begin to its word that all is done. Launched calls begin with the set
-        `first` (None: any).
-        """
+    def _step(self, calls: int, first: int) -> Step:
+        """One step, from telling the process to begin to its word that all is done. Calls begin with set `first`."""
         self._steps += 1
-        self._first = 0 if self._policy.graph else secrets.randbelow(len(self._sets)) if first is None else first
+        self._first = first
         self._process.order({"do": "step", "number": self._steps, "calls": calls, "first": self._first})
         time.sleep(0.001)  # it is at the page by then, and waits
         deadline = time.monotonic() + self._limits.gpu_call_s

@@ -18,7 +18,7 @@ import torch
 from d2k_agent.evaluator import layout
 from d2k_agent.evaluator.attached import AttachedSet, outputs_of
 from d2k_agent.evaluator.devices.inside import Inside, Mark, map_descriptor
-from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.metering import MeteredCalls
 from d2k_agent.evaluator.timing.graph import CallGraph, RepeatedCalls
 from d2k_agent.evaluator.timing.page import DONE, GO, STOP, Page
 
@@ -35,8 +35,7 @@ Frame = tuple[bytes, bytes]
 class TimedCalls:
     """run() over attached sets, in the order of the sets, again and again.
 
-    A few calls of a batch are metered, and nobody can know which: `foreign` is the first thing any of them did with
-    PyTorch that is no glue, empty where there was none.
+    A few calls of a batch, and of a capture, are metered, and nobody can know which: `metered` is what they came to.
     """
 
     def __init__(self, run: Callable[..., Any], sets: list[AttachedSet], device: Inside) -> None:
@@ -46,8 +45,8 @@ class TimedCalls:
         self._graph: CallGraph | RepeatedCalls | None = None
         self._done = DONE
         self._first = 0
-        self._metered = -1
-        self.foreign = ""
+        self._next_metered = -1
+        self.metered = MeteredCalls()
 
     def handle(self, operation: str, request: dict[str, Any], descriptors: list[int]) -> Frame:
         """Carry out one order; the answer's kind and payload. Calls begin with the set `first`."""
@@ -79,14 +78,13 @@ class TimedCalls:
     def _call_of_batch(self, number: int) -> None:
         """_call(), metered at times."""
         if number == 0:
-            self._metered = secrets.randbelow(METERED_SOON)
-        if number != self._metered:
+            self._next_metered = secrets.randbelow(METERED_SOON)
+        if number != self._next_metered:
             self._call(number)
             return
-        with CallMeter() as meter:
+        with self.metered.one():
             self._call(number)
-        self.foreign = self.foreign or meter.foreign
-        self._metered += 1 + secrets.randbelow(4 * number + METERED_SOON)
+        self._next_metered += 1 + secrets.randbelow(4 * number + METERED_SOON)
 
     def _steps(self, calls: int) -> tuple[int, float]:
         start = self._device.mark()
@@ -131,7 +129,7 @@ class TimedCalls:
         torch.cuda.empty_cache()
         capture = CallGraph if self._sets[0].answers.is_cuda else RepeatedCalls
         sets = self._sets[: int(request["sets"])]
-        self._graph = capture(self._run, sets, int(request["calls"]), int(request["keep"]))
+        self._graph = capture(self._run, sets, int(request["calls"]), int(request["keep"]), self.metered)
         self._kept = self._graph.outputs
         return json.dumps(dataclasses.asdict(self._graph.kernels)).encode()
 
@@ -148,6 +146,7 @@ class TimedCalls:
         self._device.synchronize()
 
     def _give(self, index: int) -> bytes:
-        headers = self._sets[index].answer(self._kept[index])
+        with self.metered.one():  # what is called here may be the candidate's doing
+            headers = self._sets[index].answer(self._kept[index])
         self._device.synchronize()
         return layout.pack_answer(layout.AnswerHeader(headers, 0, 0, 0))

@@ -136,9 +136,13 @@ def test_ranks_that_contradict_each_other_are_no_answer(kind: bytes, payloads: l
 
 
 def test_what_any_rank_launches_is_seen() -> None:
-    told = [{"kernels": {"push": 1}, "foreign": ""}, {"kernels": {"push": 2, "take": 1}, "foreign": "aten.add"}]
+    told = [
+        {"kernels": {"push": 1}, "foreign": "", "peak_bytes": 8, "copied_bytes": 4},
+        {"kernels": {"push": 2, "take": 1}, "foreign": "aten.add", "peak_bytes": 16, "copied_bytes": 2},
+    ]
     one = json.loads(merged(b"A", [json.dumps(item).encode() for item in told], "run()"))
-    assert one == {"kernels": {"push": 2, "take": 1}, "foreign": "aten.add"}
+    counts = {"peak_bytes": 16, "copied_bytes": 4}
+    assert one == {"kernels": {"push": 2, "take": 1}, "foreign": "aten.add", **counts}
     told[0]["kernels"] = None
     assert json.loads(merged(b"A", [json.dumps(item).encode() for item in told], "run()"))["kernels"] is None
 
