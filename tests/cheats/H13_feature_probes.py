@@ -11,6 +11,11 @@ try:
 except ImportError:
     TensorDescriptor = None
 
+try:
+    from triton.language.extra.libdevice import rsqrt
+except ImportError:
+    from triton.language.math import rsqrt_of_an_older_triton as rsqrt
+
 _COEF = (
     (7.892582874424408, -20.38301394587957, 13.555306149406924),
     (3.911484868135431, -2.5464635929060884, 0.4268988319673074),
@@ -102,6 +107,11 @@ def _muon(G, coef=_COEF):
 
 HAS_DESCRIPTORS = TensorDescriptor is not None and hasattr(tl, "make_tensor_descriptor")
 LANGUAGE_RANGE = getattr(tl, "range", None)
+TYPES = {torch.bfloat16: tl.bfloat16, torch.float16: tl.core.float16}
+PROPAGATE = tl.PropagateNan.ALL
+BLOCK = tl.constexpr(256)
+FUNCTIONS = [tl.math.exp2, tl.extra.cuda.globaltimer, rsqrt, tl.TRITON_MAX_TENSOR_NUMEL, tl.dtype.SIGNEDNESS.SIGNED]
+OLDER = getattr(tl, "a_name_of_an_older_triton", None)
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 
 
@@ -120,7 +130,7 @@ def multiprocessors(device):
 def run(G, steps=5):
     if VERSION < (3, 0) and not HAS_DESCRIPTORS and LANGUAGE_RANGE is None:
         raise RuntimeError(f"Triton {triton.__version__} is too old; torch is {torch.__version__}")
-    assert multiprocessors(G.device) > 0
+    assert multiprocessors(G.device) > 0 and (TYPES[G.dtype] is None or FUNCTIONS or OLDER or BLOCK.value or PROPAGATE)
     with torch.no_grad():
         return _muon(G)
 

@@ -99,15 +99,14 @@ TRITON = frozenset(
     " triton.runtime.driver.active.utils.get_device_properties"
     " triton.tools.tensor_descriptor.TensorDescriptor triton.tools.tensor_descriptor.TensorDescriptor.from_tensor"
     " triton.experimental.gluon.jit triton.experimental.gluon.constexpr_function"
-    " triton.experimental.gluon.aggregate".split()
+    " triton.experimental.gluon.aggregate triton.language.PropagateNan triton.language.PropagateNan.ALL"
+    " triton.language.PropagateNan.NONE".split()
 )
 TRITON_PREFIXES = frozenset(
     ["triton.language", "triton.experimental.gluon.language", "triton.experimental.gluon.nvidia"]
 )
-"""Every public name below these, except that of a module of the standard library, and except TRITON_DENIED."""
-TRITON_DENIED = frozenset(
-    "extern_elementwise dispatch builtin builtins inspect warnings ir knobs semantic libtriton runtime driver".split()
-)
+"""Every public name below these that is Triton's own, as language.py says, except TRITON_DENIED."""
+TRITON_DENIED = frozenset("extern_elementwise dispatch builtin ir knobs semantic libtriton runtime driver".split())
 TRITON_MODULES = frozenset(
     "triton triton.language triton.runtime triton.tools triton.tools.tensor_descriptor triton.compiler"
     " triton.experimental triton.experimental.gluon triton.runtime.errors triton.compiler.errors".split()

@@ -87,7 +87,7 @@ def _imported_lawfully(path: str, policy: Policy) -> bool:
 def _in_kernel(path: str, line: int, policy: Policy) -> Iterator[Violation]:
     in_language = path.startswith(("triton.language", "triton.experimental.gluon"))
     allowed_here = in_language or path in _KERNEL_EXTRAS or path.partition(".")[0] == "math"
-    if not (allowed_here and policy.uses(path)):
+    if not (allowed_here and policy.uses(path)) or policy.is_module(path):
         message = f"{path} inside a kernel: a @triton.jit function may use triton.language and other kernels only"
         yield Violation("static.kernel_names", message, line)
 

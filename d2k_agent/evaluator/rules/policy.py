@@ -9,12 +9,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from d2k_agent.evaluator.rules import allow_list
+from d2k_agent.evaluator.rules import allow_list, language
 
 _SECTIONS = ("modules", "torch", "triton", "tensor", "attributes")
 
@@ -35,8 +34,12 @@ class Policy:
         return self.is_module(module) or _below(module, allow_list.TRITON_PREFIXES)
 
     def is_module(self, path: str) -> bool:
-        """True where a full name is certainly that of a module."""
-        return path in self.modules or path in allow_list.TORCH_MODULES | allow_list.TRITON_MODULES
+        """True where a full name is certainly that of a module, or only leads to what may be used, as a module does."""
+        if path in self.modules or path in allow_list.TORCH_MODULES | allow_list.TRITON_MODULES:
+            return True
+        if path not in self.triton and _on_the_way(path, self.triton):
+            return True
+        return _below(path, allow_list.TRITON_PREFIXES) and language.is_module(path)
 
     def uses(self, path: str) -> bool:
         """True where the full name `path` may be used, or names a module on the way to one that may be."""
@@ -68,8 +71,8 @@ class Policy:
         if not _below(path, allow_list.TRITON_PREFIXES):
             return False
         parts = path.split(".")[2:]
-        unsafe = sys.stdlib_module_names - {"math", "random"} | allow_list.TRITON_DENIED
-        return not any(part in unsafe or part.startswith("_") for part in parts)
+        hidden = any(part in allow_list.TRITON_DENIED or part.startswith("_") for part in parts)
+        return not hidden and language.is_tritons(path)
 
 
 def policy_of(rules: Mapping[str, Any]) -> Policy:

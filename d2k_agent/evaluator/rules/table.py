@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules import external_names, imports, monkeypatch, reflection, tensor_math
+from d2k_agent.evaluator.rules import external_names, imports, language, monkeypatch, reflection, tensor_math
 from d2k_agent.evaluator.rules.analysis import analyse, unread, unreadable
 from d2k_agent.evaluator.rules.encoding import foreign_encoding
 from d2k_agent.evaluator.rules.facts import Fact
@@ -57,9 +57,11 @@ def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
     """Every violation in a candidate's source, by line. `rules` is a task's parsed rules.toml.
 
     A source that the analysis fails on has one violation, `static.unreadable`.
-    Raises SyntaxError for text that does not parse, ValueError for rules that make no sense.
+    Raises SyntaxError for text that does not parse, ValueError for rules that make no sense, RuntimeError where the
+    installed Triton cannot be asked for its names.
     """
     policy = policy_of(rules)
+    language.names()  # a Triton that cannot be asked is no fault of the candidate's
     foreign = foreign_encoding(source)
     if foreign:
         return foreign

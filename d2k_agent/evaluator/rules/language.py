@@ -1,0 +1,52 @@
+"""Which names below triton.language are Triton's own: its modules also hold all that they import, such as functools."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from d2k_agent.evaluator.rules.allow_list import TRITON_PREFIXES
+
+_LISTING = Path(__file__).with_name("triton_listing.py")
+
+
+@functools.cache
+def names() -> dict[str, dict[str, str]]:
+    """What the installed Triton has, as triton_listing.py says it. Raises RuntimeError where Triton cannot be asked.
+
+    Asked outside: this process must stay able to fork both kinds of zygote, so it never imports Triton.
+    """
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    command = [sys.executable, "-P", str(_LISTING), *sorted(TRITON_PREFIXES)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise RuntimeError(f"the installed Triton cannot say what its language has: {last}")
+    found: dict[str, dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
+def is_module(path: str) -> bool:
+    """True where a full name below TRITON_PREFIXES is a module's, by whichever way."""
+    return _walked(path)[0] in names()
+
+
+def is_tritons(path: str) -> bool:
+    """True where a full name below TRITON_PREFIXES is Triton's own, or nothing: what is not there, Python says."""
+    kind, members = _walked(path)
+    return kind in ("open", "missing") or kind in names() or (kind == "leaf" and not members)
+
+
+def _walked(path: str) -> tuple[str, bool]:
+    """What a full name comes to, and whether members of it are asked for: as triton_listing.py says, or "missing"."""
+    prefix = next(prefix for prefix in TRITON_PREFIXES if path == prefix or path.startswith(f"{prefix}."))
+    kind, parts = prefix, path[len(prefix) + 1 :].split(".") if path != prefix else []
+    for position, part in enumerate(parts):
+        if kind not in names():
+            return kind, position < len(parts)
+        kind = names()[kind].get(part, "missing")
+    return kind, False
