@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from d2k_agent.config import PROFILE_TOKENS
 from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
-from d2k_agent.reports.brief_compile import brief_compile, within
+from d2k_agent.models.tokens import count_tokens
+from d2k_agent.reports.brief_compile import MOST_TOKENS, brief_compile, within
 from d2k_agent.reports.brief_profile import brief_profile
 from d2k_agent.reports.measured_text import measured_of_verdict, policies, void_text
 from d2k_agent.reports.sanitizer_text import sanitizer_text
@@ -27,15 +28,14 @@ def brief_answer(
 ) -> str:
     """The answer to a job of that kind. A profile takes the place of the compiler's report.
 
-    `change` is what a profile says against an earlier one, `profile_tokens` the most that a profile takes.
+    `change` is what a profile says against an earlier one, `profile_tokens` the most that a profile takes; of a job
+    that asks for a profile, the most of the whole answer, also where there is none.
 
     Holds no paths, no machine's name and no durations of the evaluation, so that a recorded run replays.
     """
-    parts = []
-    if kind.judges or not verdict.status.acceptable:
-        parts.append(within("\n".join(_verdict(verdict)), MOST_VERDICT_TOKENS))
-    elif verdict.notes:
-        parts.append(within("\n".join(_notes(verdict)), MOST_VERDICT_TOKENS))
+    if kind is JobKind.PROFILE:
+        return _profile_answer(verdict, change, profile_tokens)
+    parts = [within(text, MOST_VERDICT_TOKENS) for text in _judged(kind, verdict)]
     if verdict.profile is not None:
         parts.append(brief_profile(verdict.profile, change, profile_tokens))
     if verdict.sanitizer is not None:
@@ -43,6 +43,26 @@ def brief_answer(
     if verdict.compile_report is not None and (kind.judges or verdict.profile is None):
         parts.append(brief_compile(verdict.compile_report))
     return "\n\n".join(parts)
+
+
+def _profile_answer(verdict: Verdict, change: str | None, most_tokens: int) -> str:
+    """Why there is no profile, or the verdict's notes, then the profile or the compiler's report in what is left."""
+    most = min(MOST_VERDICT_TOKENS, most_tokens // 2 if verdict.profile is not None else most_tokens)
+    text = "".join(f"{within(part, most)}\n\n" for part in _judged(JobKind.PROFILE, verdict))
+    left = most_tokens - count_tokens(text)
+    if verdict.profile is not None:
+        text += brief_profile(verdict.profile, change, left)
+    elif verdict.compile_report is not None and left > 0:
+        text += brief_compile(verdict.compile_report, min(MOST_TOKENS, left))
+    return within(text.strip(), most_tokens)
+
+
+def _judged(kind: JobKind, verdict: Verdict) -> Iterator[str]:
+    """The verdict where it is one, else its notes, if it has any."""
+    if kind.judges or not verdict.status.acceptable:
+        yield "\n".join(_verdict(verdict))
+    elif verdict.notes:
+        yield "\n".join(_notes(verdict))
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:

@@ -200,6 +200,22 @@ def test_a_profile_is_one_line_a_kernel_and_takes_the_place_of_the_report() -> N
     assert "_copy 10.0% 1000.0 1 - - - - - -; -; -" in text and "note: only a part was profiled" in text
 
 
+def test_the_answer_to_a_profile_keeps_its_bound_with_and_without_one_and_says_why_first() -> None:
+    report = replace(REPORT, kernels=(COPY, *VARIANTS), warnings=("w " * 200,) * 3)
+    why = "no profile: candidates run on the CPU, where there is nothing to profile"
+    without = verdict(VerdictStatus.UNTIMED, notes=(why,), compile_report=report)
+    assert brief_answer(JobKind.PROFILE, without, None, 10_000) == f"note: {why}\n\n{brief_compile(report)}"
+    for most in (100, 130, 600):
+        text = brief_answer(JobKind.PROFILE, without, None, most)
+        assert text.startswith(f"note: {why}\n\ncompiles for b200") and count_tokens(text) <= most
+    broken = verdict(VerdictStatus.COMPILE_ERROR, message="x " * 900, compile_report=report)
+    profiled = verdict(VerdictStatus.UNTIMED, profile=PROFILE, notes=("y " * 900,), compile_report=report)
+    for most in (100, 600):
+        texts = [brief_answer(JobKind.PROFILE, item, "more " * 900, most) for item in (broken, profiled)]
+        assert max(map(count_tokens, texts)) <= most and "profile of " in texts[1]
+    assert "compiles for" in brief_answer(JobKind.COMPILE, without), "another job has no such bound"
+
+
 def test_texts_are_bounded_whatever_is_in_them() -> None:
     many = tuple(failed("w" * 300 + str(index)) for index in range(200))
     words = verdict(VerdictStatus.INCORRECT, message="x " * 9000, workloads=many, notes=("y " * 9000,))
