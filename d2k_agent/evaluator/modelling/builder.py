@@ -17,7 +17,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
-from d2k_agent.evaluator.modelling.counting import Meter, Reduction, Region, sectors_of
+from d2k_agent.evaluator.modelling.counting import Meter, Reduction, Region, sectors_of, stretch_of
 from d2k_agent.evaluator.modelling.lazy import NotModelled
 
 H = interpreter.TensorHandle
@@ -235,9 +235,9 @@ class _Counting:
         name = region.name if region else "?"
         if self.meter.weight:
             single = bool(ptrs.data.size > 1 and (ptrs.odd or mask.odd) and itemsize < 4)
-            sectors = sectors_of(active, itemsize)
             store = value is not None
-            ready = self.meter.access(name, active.size, itemsize, sectors, ready, store=store, single=single)
+            moved = sectors_of(active, itemsize), stretch_of(active, itemsize)
+            ready = self.meter.access(name, active.size, itemsize, *moved, ready, store=store, single=single)
         if ptrs.absent or mask.absent:
             self.meter.notes["addresses or masks rest on values that are not real here"] = None
         if region is None:
@@ -254,10 +254,13 @@ class _Counting:
         there."""
         element = desc.base.dtype.element_ty
         itemsize = element.primitive_bitwidth // 8
+        first = last = int(desc.base.data.item())
         extents = []
-        for index, size, block in zip(indices, desc.shape, desc.block_shape, strict=True):
+        for index, size, block, stride in zip(indices, desc.shape, desc.block_shape, desc.strides, strict=True):
             begin, end = int(index.data.item()), int(index.data.item()) + int(block)
             extents.append(max(0, min(end, int(size.data.item())) - max(begin, 0)))
+            step = int(stride.data.item()) * itemsize
+            first, last = first + max(begin, 0) * step, last + (max(begin, 0) + extents[-1] - 1) * step
         elements = int(np.prod(extents, dtype=np.int64))
         region = self.meter.regions.of(int(desc.base.data.item()))
         ready = max(item.ready for item in (*indices, *([value] if value else [])))
@@ -265,7 +268,8 @@ class _Counting:
             return region, 0, ready
         sectors = elements // extents[-1] * -(-extents[-1] * itemsize // 32)
         name = region.name if region else "?"
-        ready = self.meter.access(name, elements, itemsize, sectors, ready, store=value is not None, single=False)
+        moved, store = (sectors, (first, last + itemsize - 1)), value is not None
+        ready = self.meter.access(name, elements, itemsize, *moved, ready, store=store, single=False)
         return region, elements, ready
 
 

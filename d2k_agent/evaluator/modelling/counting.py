@@ -40,6 +40,8 @@ PORT_BYTES, ACCESS_BYTES = 64, 512
 """A clock: what one multiprocessor takes from the L2 cache, and asks for where every thread asks for 16 bytes."""
 
 
+Stretch = tuple[int, int]
+"""The first and the last address of some memory."""
 Counts = defaultdict[str, float]
 """Counts by name; what was never counted is 0."""
 
@@ -98,6 +100,8 @@ class Tally:
     loaded: Counts = field(default_factory=lambda: Counts(float))
     stored: Counts = field(default_factory=lambda: Counts(float))
     moved: Counts = field(default_factory=lambda: Counts(float))
+    reached: dict[str, Stretch] = field(default_factory=dict)
+    """From the lowest to the highest address that was touched."""
     single_accesses: float = 0.0
     """Elements that the compiler has to access one by one."""
     arithmetic: float = 0.0
@@ -205,17 +209,30 @@ class Meter:
         return begun
 
     def access(
-        self, name: str, elements: int, itemsize: int, sectors: int, ready: float, *, store: bool, single: bool
-    ) -> float:
+        self, name: str, elements: int, itemsize: int, sectors: int, stretch: Stretch, ready: float, *,
+        store: bool, single: bool,
+    ) -> float:  # fmt: skip
         """One load or store of a block, whose addresses, mask and values are there at `ready`."""
         if not self.weight:
             return ready
+        self.tally.reached[name] = hull([stretch, self.tally.reached.get(name, stretch)])
         begun = self._issue(ready, elements * itemsize / ACCESS_BYTES)
         (self.tally.stored if store else self.tally.loaded)[name] += self.weight * elements * itemsize
         self.tally.moved[name] += self.weight * sectors * SECTOR_BYTES
         if single:
             self.tally.single_accesses += self.weight * elements
         return begun + MEMORY_CLOCKS + sectors * SECTOR_BYTES / PORT_BYTES
+
+
+def stretch_of(addresses: np.ndarray, itemsize: int) -> Stretch:
+    """From the first to the last byte of a block, told from its ends: of most blocks these are the extremes."""
+    first, last = sorted((int(addresses.reshape(-1)[0]), int(addresses.reshape(-1)[-1])))
+    return first, last + itemsize - 1
+
+
+def hull(stretches: Sequence[Stretch]) -> Stretch:
+    """The shortest stretch that holds all of them."""
+    return min(first for first, _ in stretches), max(last for _, last in stretches)
 
 
 def sectors_of(addresses: np.ndarray, itemsize: int) -> int:

@@ -19,7 +19,7 @@ from d2k_agent.contract.modelled import MOST_LAUNCHES, ModelledLatency, Modelled
 from d2k_agent.evaluator.alarm import PROCESSOR, alarm
 from d2k_agent.evaluator.compilation.fake_cuda import HostTensors, torch_claims
 from d2k_agent.evaluator.compilation.targets import find_target
-from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.metering import HOST_READS, CallMeter
 from d2k_agent.evaluator.modelling import builder, loops
 from d2k_agent.evaluator.modelling.counting import Meter
 from d2k_agent.evaluator.modelling.launching import Launches
@@ -89,6 +89,10 @@ def _modelled(label: str, run: Callable[..., Any], arguments: list[Any], launche
     why_not = None
     if missing:
         why_not = f"{missing[0].kernel} {missing[0].grid}: {missing[0].why_not}"
+    elif meter.foreign in HOST_READS:
+        why_not = (
+            f"run() reads values of a tensor on the host ({meter.foreign}), and what rests on them is not known here"
+        )
     elif meter.foreign:
         why_not = f"run() computes with PyTorch ({meter.foreign}), which is not modelled"
     elif not found:

@@ -28,8 +28,9 @@ from d2k_agent.evaluator.modelling.lazy import LazyFloats, NotModelled
 from d2k_agent.evaluator.modelling.roofline import Machine, model_launch, program_ms
 from d2k_agent.evaluator.modelling.sampling import UNEVEN, Choice, Program, choose_programs, widened
 
-MOST_CONFIGURATIONS = 4
+MOST_CONFIGURATIONS = 16
 MOST_GRID = (2**31 - 1, 65535, 65535)
+_CUT = f"only the first {MOST_CONFIGURATIONS} of its tuner's configurations were tried"
 _REASON_CHARS = 300
 _WARPS = 4
 """Of a program that names none: Triton's default."""
@@ -45,6 +46,8 @@ class Launches:
         self._known: dict[str, ModelledLaunch] = {}
         self._stored: dict[str, tuple[str, ...]] = {}
         self._times: Counter[str] = Counter()
+        self._cut: set[str] = set()
+        """Kernels of whose configurations some were not tried."""
         self._tried: list[float] | None = None
         """Milliseconds of what a tuner launches to try a configuration; None outside of that."""
 
@@ -69,7 +72,11 @@ class Launches:
     @property
     def found(self) -> tuple[ModelledLaunch, ...]:
         """The launches since begin(), those that are alike as one, in the order in which they came first."""
-        return tuple(dataclasses.replace(self._known[key], times=times) for key, times in self._times.items())
+        launches = (dataclasses.replace(self._known[key], times=times) for key, times in self._times.items())
+        return tuple(
+            dataclasses.replace(launch, notes=(*launch.notes, _CUT)) if launch.kernel in self._cut else launch
+            for launch in launches
+        )
 
     def tried(self, tuner: Any, args: tuple[Any, ...], config: Any, meta: Mapping[str, Any]) -> float:
         """Modelled milliseconds of a tuner's configuration: the model chooses, as nothing is timed. inf for none."""
@@ -77,6 +84,7 @@ class Launches:
         number = round_of[1] + 1 if round_of[0] is tuner.nargs else 1
         tuner._d2k_round = (tuner.nargs, number)  # noqa: SLF001 - ours
         if number > MOST_CONFIGURATIONS:
+            self._cut.add(str(tuner.base_fn.__name__))
             return math.inf
         current = {**meta, **config.all_kwargs()}
         if config.pre_hook:

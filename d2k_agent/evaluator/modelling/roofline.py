@@ -19,7 +19,7 @@ from d2k_agent.contract.data_sheets import CLOCKS_MHZ, ceilings_of, data_sheet, 
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.contract.modelled import ModelledLaunch
 from d2k_agent.evaluator.compilation.targets import Target
-from d2k_agent.evaluator.modelling.counting import FLOATS, INTEGERS, MEMORY_CLOCKS, SPECIAL, Tally
+from d2k_agent.evaluator.modelling.counting import FLOATS, INTEGERS, MEMORY_CLOCKS, SPECIAL, Tally, hull
 from d2k_agent.evaluator.modelling.sampling import Choice
 
 POINTER_FED = 505 / 665
@@ -28,6 +28,8 @@ descriptors 665), taken for other targets."""
 CACHE_BYTES_PER_CLOCK = 42.0
 """What one multiprocessor reads from the L2 cache, at least: an H200 sustained 610 TFLOP/s of fp16 on tiles of 128 by
 128, which is 9.5 TB/s, at about 1.7 GHz."""
+COMMON_PART = 0.5
+"""Programs of which each reaches over so much of what all reach over read the same, and do not share it out."""
 MEMORY_LANES = 32
 """Elements a clock of one multiprocessor, where each is accessed by itself."""
 MOST_WARPS, MOST_PROGRAMS = 64, 32
@@ -209,7 +211,9 @@ def _program_ms(tally: Tally, machine: Machine) -> dict[str, float]:
 
 
 def _compulsory(choice: Choice, tallies: Sequence[Tally], nbytes: Mapping[str, int]) -> float:
-    """Bytes of device memory where each touched one passes it once for loads and once for stores."""
+    """Bytes of device memory where each touched one passes it once for loads and once for stores: at most those of the
+    tensor, or of the part of it that all programs have in common.
+    """
     loaded = _summed(choice, [tally.loaded for tally in tallies])
     stored = _summed(choice, [tally.stored for tally in tallies])
     moved = _summed(choice, [tally.moved for tally in tallies])
@@ -217,9 +221,19 @@ def _compulsory(choice: Choice, tallies: Sequence[Tally], nbytes: Mapping[str, i
     for name, sectors in moved.items():
         loads, stores = loaded.get(name, 0.0), stored.get(name, 0.0)
         wasted = sectors / (loads + stores)
-        most = float(nbytes.get(name, float("inf")))
+        most = min(float(nbytes.get(name, float("inf"))), _in_common(name, tallies))
         total += min(loads * wasted, most) + min(stores * wasted, most)
     return total
+
+
+def _in_common(name: str, tallies: Sequence[Tally]) -> float:
+    """How many bytes the programs touch again and again, where each touches most of what all of them do; else inf."""
+    reached = [tally.reached[name] for tally in tallies if name in tally.reached]
+    if not reached:
+        return float("inf")
+    first, last = hull(reached)
+    least = min(end - begin for begin, end in reached)
+    return float(last - first + 1) if least >= COMMON_PART * (last - first) else float("inf")
 
 
 def _summed(choice: Choice, counted: Sequence[Mapping[str, float]]) -> dict[str, float]:

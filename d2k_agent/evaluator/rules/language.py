@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
+from importlib.util import find_spec
 
 from d2k_agent.evaluator.rules.allow_list import TRITON_PREFIXES
 
-_LISTING = Path(__file__).with_name("triton_listing.py")
+_LISTING = "d2k_agent.evaluator.rules.triton_listing"
 
 
 @functools.cache
@@ -20,9 +19,10 @@ def names() -> dict[str, dict[str, str]]:
 
     Asked outside: this process must stay able to fork both kinds of zygote, so it never imports Triton.
     """
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    command = [sys.executable, "-P", str(_LISTING), *sorted(TRITON_PREFIXES)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    # By its text: an evaluator that came as an archive has no files.
+    text = find_spec(_LISTING).loader.get_source(_LISTING)  # type: ignore[union-attr]
+    command = [sys.executable, "-P", "-c", text, *sorted(TRITON_PREFIXES)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         last = done.stderr.strip().rpartition("\n")[2]
         raise RuntimeError(f"the installed Triton cannot say what its language has: {last}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import pkgutil
 import sys
 import types
@@ -55,4 +56,5 @@ def _below(name: str, prefixes: list[str]) -> bool:
 
 
 if __name__ == "__main__":
+    os.environ.pop("TRITON_INTERPRET", None)  # functions say whose they are where they are compiled
     sys.stdout.write(json.dumps(listing(sys.argv[1:])))

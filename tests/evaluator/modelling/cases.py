@@ -311,6 +311,11 @@ CASES: dict[str, tuple[str, str, float]] = {
     ),
     "queue": (HEAD + QUEUE, NUMBERS, 60.0),
     "tuned": (HEAD + TUNED, SQUARES, 60.0),
+    "tuned among many": (
+        HEAD + TUNED.replace("configs=[", "configs=[triton.Config({'BLOCK': 32})] * 15 + ["),
+        SQUARES,
+        60.0,
+    ),
     "ranked": (HEAD + RANKED.replace("WARPS", "4"), PLACES, 60.0),
     "ranked by one warp": (HEAD + RANKED.replace("WARPS", "1"), PLACES, 60.0),
     **{f"every {number}": (HEAD + SOME.replace("NUMBER", str(number)), NUMBERS, 60.0) for number in (1, 2, 3, 8)},

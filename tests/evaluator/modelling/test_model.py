@@ -78,6 +78,19 @@ def test_the_slowest_resource_decides() -> None:
     assert (modelled(1, tally()).bound, modelled(1, tally()).ms) == ("launch", H200.launch_ms)
 
 
+def test_what_all_programs_read_of_a_large_tensor_passes_device_memory_once() -> None:
+    def launch(*stretches: tuple[int, int]) -> ModelledLaunch:
+        counted = [dataclasses.replace(tally(loaded=1e6), reached={"x": stretch}) for stretch in stretches]
+        choice = Choice((), ((0, 0, 0), (1, 0, 0)), 1320)
+        return model_launch("k", (1320,), 4, choice, counted, {"x": 1 << 40}, H200)
+
+    shared = launch((0, 999_999), (0, 999_999))
+    assert (shared.bound, shared.compulsory_bytes) == ("L2 cache", 1e6)
+    assert launch((0, 999_999), (400_000, 1_399_999)).compulsory_bytes == 1.4e6
+    dealt_out = launch((0, 999_999), (900_000_000, 900_999_999))
+    assert (dealt_out.bound, dealt_out.compulsory_bytes) == ("memory", 1.32e9), "each reads a part of its own"
+
+
 def test_programs_are_handed_out_whole() -> None:
     flops = RATE / 132
     assert beyond_launch_ms(modelled(133, tally(flops))) == pytest.approx(2.0)
@@ -120,13 +133,13 @@ def timed() -> Meter:
 
 def test_an_instruction_waits_for_its_operands_and_for_the_ones_before_it() -> None:
     meter = timed()
-    first = meter.access("x", 128, 4, 16, 0.0, store=False, single=False)
-    other = meter.access("x", 128, 4, 16, 0.0, store=False, single=False)
+    first = meter.access("x", 128, 4, 16, (0, 511), 0.0, store=False, single=False)
+    other = meter.access("x", 128, 4, 16, (0, 511), 0.0, store=False, single=False)
     assert 479 < first < other < 2 * 479, "loads that do not need each other are under way at once"
     sums = meter.floats(128, max(first, other))
     assert meter.tally.waiting_clocks == pytest.approx(other - 2), "two loads, of a clock each to issue"
     assert sums == pytest.approx(other + 4)
-    again = meter.access("x", 128, 4, 16, sums, store=False, single=False)
+    again = meter.access("x", 128, 4, 16, (0, 511), sums, store=False, single=False)
     assert again > 2 * 479, "a load whose address rests on a load comes behind it"
 
 

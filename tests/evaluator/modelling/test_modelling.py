@@ -128,6 +128,8 @@ def test_values_that_cross_warps_take_longer(answers: Answers) -> None:
 
 def test_where_a_tuner_chooses_the_model_does(answers: Answers) -> None:
     assert only(answers, "tuned").grid == (16, 8), "the larger tile, which moves fewer bytes"
+    cut = only(answers, "tuned among many")
+    assert (cut.grid, cut.notes) == ((32, 8), ("only the first 16 of its tuner's configurations were tried",))
 
 
 @pytest.mark.parametrize(
