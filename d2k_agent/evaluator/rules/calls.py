@@ -7,7 +7,7 @@ import ast
 from d2k_agent.evaluator.rules import facts, tensor_model
 from d2k_agent.evaluator.rules.expressions import Expressions
 from d2k_agent.evaluator.rules.program import FunctionNode, parameters
-from d2k_agent.evaluator.rules.values import DTYPE, HOST, NONE, TENSOR, UNKNOWN, Kind, Value, join
+from d2k_agent.evaluator.rules.values import HOST, NONE, UNKNOWN, Kind, Value, join
 
 _NAMED_ATTRIBUTES = ("getattr", "hasattr", "setattr", "delattr")
 _MARKS = ("staticmethod", "classmethod", "property")
@@ -131,16 +131,3 @@ class Calls(Expressions):
             return NONE
         result = self.used_attribute(arguments[0], name.value, node.lineno)
         return join(result, arguments[2]) if len(arguments) > 2 else result
-
-    def annotation(self, node: ast.expr | None) -> Value:
-        """What a parameter or field with this annotation holds."""
-        if node is None or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-            if node is not None:
-                self.program.now.read.add(node)
-            return UNKNOWN
-        value = self.value(node)
-        if value.path == "torch.Tensor":
-            return TENSOR
-        if value.kind is Kind.BUILTIN and value.path in ("int", "float", "bool", "str"):
-            return HOST
-        return DTYPE if value.path == "torch.dtype" else UNKNOWN

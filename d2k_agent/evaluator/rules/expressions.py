@@ -42,6 +42,8 @@ class Expressions:
         self._define = define
         self.in_class = False
         """True in the body of a class itself."""
+        self.in_annotation = False
+        """True in an annotation, whose names nobody need define where nobody evaluates it."""
 
     def value(self, node: ast.expr | None) -> Value:
         """The value of an expression, with its facts noted."""
@@ -61,7 +63,8 @@ class Expressions:
         """The value of a name; a name that nobody binds is a built-in one."""
         value = self.program.lookup(self.scope, name)
         if value is None:
-            self.program.emit(facts.BuiltinUse(line, False, name))
+            known = self.in_annotation or self.program.defines(name)
+            self.program.emit(facts.BuiltinUse(line, False, name, known))
             return Value(Kind.BUILTIN, name)
         return value
 

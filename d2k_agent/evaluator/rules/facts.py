@@ -37,9 +37,10 @@ class ExternalUse(Fact):
 
 @dataclass(frozen=True)
 class BuiltinUse(Fact):
-    """A name that the candidate nowhere defines is used."""
+    """A name that means what Python means by it, or, where it is not `known`, nothing: nobody binds it."""
 
     name: str
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class DynamicAttribute(Fact):
 @dataclass(frozen=True)
 class PositionalPattern(Fact):
     """A pattern of a class reads attributes that it does not name."""
+
+
+@dataclass(frozen=True)
+class TextAsCode(Fact):
+    """A text stands for a type and is an expression that does more than name one."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from d2k_agent.evaluator.rules import facts
-from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
+from d2k_agent.evaluator.rules.program import FunctionNode, Program, comprehension_names, local_names
 from d2k_agent.evaluator.rules.scopes import Scope
 from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, external
 
@@ -15,9 +15,11 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
     if not isinstance(node, ast.Lambda):
         program.emit(facts.KernelDefinition(node.lineno, True, node.name))
     local = local_names(node)
-    queue: list[ast.AST] = list(node.body) if not isinstance(node, ast.Lambda) else []
+    queue: list[tuple[ast.AST, set[str]]] = (
+        [(part, local) for part in node.body] if not isinstance(node, ast.Lambda) else []
+    )
     while queue:
-        part = queue.pop()
+        part, local = queue.pop()
         program.now.read.add(part)
         if isinstance(part, (ast.Name, ast.Attribute)):
             _resolve(program, part, local, enclosing, node)
@@ -30,10 +32,12 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
         elif isinstance(part, ast.MatchClass):
             for name in part.kwd_attrs:
                 program.emit(facts.AttributeUse(part.lineno, True, UNKNOWN, name, name in program.own_names))
-        if isinstance(part, ast.Attribute):
-            queue.extend(_below_chain(program, part))
-        else:
-            queue.extend(ast.iter_child_nodes(part))
+        if isinstance(part, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            local = local | comprehension_names(part)
+        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            local = local | local_names(part)
+        below = _below_chain(program, part) if isinstance(part, ast.Attribute) else ast.iter_child_nodes(part)
+        queue.extend((inner, local) for inner in below)
 
 
 def _below_chain(program: Program, node: ast.Attribute) -> list[ast.AST]:
@@ -55,7 +59,7 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
     if isinstance(inner, ast.Name) and inner.id not in local:
         found = program.lookup(scope, inner.id)
         if found is None:
-            program.emit(facts.BuiltinUse(node.lineno, True, inner.id))
+            program.emit(facts.BuiltinUse(node.lineno, True, inner.id, program.defines(inner.id)))
         elif found.node is not None:
             program.now.references[kernel].add(found.node)
         value = Value(Kind.BUILTIN, inner.id) if found is None else found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -52,6 +53,7 @@ class Program:
         self.mentioned = _mentioned(tree)
         self.settled = settled_names(tree)
         self.renames_itself = _renames_itself(tree)
+        self._global_names = _global_names(tree)
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -70,6 +72,10 @@ class Program:
         if name not in PYTHON_NAMES or (name in self.settled and not scope.in_class(name)) or scope.settled(name):
             return value
         return value if value is not None and contains_tensor(value) else None
+
+    def defines(self, name: str) -> bool:
+        """True where the module may hold a name, or Python does, that no function around its use binds."""
+        return self._global_names is None or name in self._global_names or name in PYTHON_NAMES or _special(name)
 
     def emit(self, fact: Fact) -> None:
         """Note a fact of the current round."""
@@ -124,10 +130,20 @@ def parameters(node: FunctionNode) -> list[str]:
 
 def local_names(node: FunctionNode) -> set[str]:
     """Names bound in a function's own scope, without those it declares global or nonlocal."""
-    found = set(parameters(node))
-    found.update(argument.arg for argument in (node.args.vararg, node.args.kwarg) if argument is not None)
+    spread = {argument.arg for argument in (node.args.vararg, node.args.kwarg) if argument is not None}
+    return _bound([node.body] if isinstance(node, ast.Lambda) else node.body, {*parameters(node), *spread})
+
+
+def comprehension_names(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> set[str]:
+    """Names that a comprehension's own scope binds."""
+    parts = (part for generator in node.generators for part in ast.walk(generator.target))
+    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def _bound(body: Sequence[ast.AST], found: set[str]) -> set[str]:
+    """`found` and the names that `body` binds in its own scope."""
     foreign: set[str] = set()
-    queue: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+    queue = list(body)
     while queue:
         inner = queue.pop()
         if isinstance(inner, (ast.Global, ast.Nonlocal)):
@@ -189,6 +205,18 @@ def _named_fields(node: ast.Call) -> set[str]:
         return set()
     texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
     return {name for text in texts for name in text.replace(",", " ").split()}
+
+
+def _global_names(tree: ast.Module) -> frozenset[str] | None:
+    """Names that some statement gives to the module; None where a star import may give it any."""
+    if any(isinstance(node, ast.alias) and node.name == "*" for node in ast.walk(tree)):
+        return None
+    declared = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    return frozenset(_bound(tree.body, set()) | declared)
+
+
+def _special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
 
 
 def _renames_itself(tree: ast.Module) -> bool:

@@ -1,4 +1,5 @@
-"""static.reflection, static.files: code that makes code, reads its own machinery, or leaves the process."""
+"""static.reflection, static.files, static.undefined: code that makes code, reads its own machinery, leaves the process,
+or uses what nobody defines."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from d2k_agent.evaluator.rules.facts import (
     Fact,
     PositionalPattern,
     SpecialName,
+    TextAsCode,
 )
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind
@@ -30,11 +32,14 @@ _MODULE_NAMES = frozenset(["__all__", "__version__", "__author__", "__date__", "
 
 
 def forbidden_builtins(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
-    """Built-in names outside the allow-list; names that nobody defines are left to Python."""
+    """Built-in names outside the allow-list, and names that nobody defines: something else would have to."""
     for fact in facts:
         if not isinstance(fact, BuiltinUse):
             continue
-        if fact.name in _FILES:
+        if not fact.known:
+            message = f"nobody defines the name {fact.name}: is it misspelled, or is its import or definition missing?"
+            yield Violation("static.undefined", message, fact.line)
+        elif fact.name in _FILES:
             message = f"{fact.name}() leaves the candidate: run() may neither read nor write files, nor end the process"
             yield Violation("static.files", message, fact.line)
         elif fact.in_kernel and fact.name not in KERNEL_BUILTINS and _is_builtin(fact.name):
@@ -45,7 +50,7 @@ def forbidden_builtins(facts: list[Fact], policy: Policy) -> Iterator[Violation]
 
 
 def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
-    """getattr and its like with a computed name, or handed on as a value; type() with three arguments."""
+    """getattr and its like with a computed name, or handed on; type() with three arguments; text that is code."""
     for fact in facts:
         if isinstance(fact, DynamicAttribute) and fact.handed_on:
             yield _violation(
@@ -57,6 +62,8 @@ def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
             )
         elif isinstance(fact, PositionalPattern):
             yield _violation("a positional pattern hides which attributes it reads: write name=pattern", fact.line)
+        elif isinstance(fact, TextAsCode):
+            yield _violation("the text of an annotation is code that somebody may evaluate: name a type", fact.line)
         elif isinstance(fact, Call) and _makes_class(fact):
             yield _violation("type() with three arguments makes a class: write a class statement", fact.line)
 

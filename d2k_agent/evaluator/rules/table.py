@@ -36,7 +36,9 @@ RULES = (
         external_names.forbidden_names,
     ),
     Rule(("static.borrowed_names",), external_names.borrowed_names),
-    Rule(("static.reflection", "static.files", "static.kernel_names"), reflection.forbidden_builtins),
+    Rule(
+        ("static.reflection", "static.files", "static.undefined", "static.kernel_names"), reflection.forbidden_builtins
+    ),
     Rule(("static.reflection",), reflection.dynamic_attributes),
     Rule(("static.reflection",), reflection.special_attributes),
     Rule(("static.reflection", "static.special_methods"), reflection.special_names),

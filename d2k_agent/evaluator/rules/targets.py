@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 
 from d2k_agent.evaluator.rules import facts
-from d2k_agent.evaluator.rules.calls import Calls
+from d2k_agent.evaluator.rules.annotations import Annotations
+from d2k_agent.evaluator.rules.program import comprehension_names
 from d2k_agent.evaluator.rules.scopes import Scope
 from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element, many
 
 
-class Targets(Calls):
-    """Expressions with calls and with names that expressions bind."""
+class Targets(Annotations):
+    """Expressions with calls, with annotations and with names that expressions bind."""
 
     def _namedexpr(self, node: ast.NamedExpr) -> Value:
         value = self.value(node.value)
@@ -19,7 +20,7 @@ class Targets(Calls):
         return value
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Value:
-        outer, self.scope = self.scope, Scope(local=_targets(node), parent=self.scope)
+        outer, self.scope = self.scope, Scope(local=comprehension_names(node), parent=self.scope)
         for generator in node.generators:
             self.assign(generator.target, element(self.value(generator.iter)))
             for condition in generator.ifs:
@@ -68,8 +69,3 @@ class Targets(Calls):
         starred = any(isinstance(item, ast.Starred) for item in target.elts)
         for position, item in enumerate(target.elts):
             self.assign(item, value.items[position] if exact and not starred else element(value))
-
-
-def _targets(node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> set[str]:
-    parts = (part for generator in node.generators for part in ast.walk(generator.target))
-    return {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

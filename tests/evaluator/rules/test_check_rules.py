@@ -205,6 +205,145 @@ def test_a_name_of_pythons_that_may_still_be_pythons_is_judged(body: str) -> Non
     assert checks("\n" + body) & {"static.reflection", "static.kernel_names"}
 
 
+BOUND = """try:
+    found = 1
+except ValueError as problem:
+    found, why = None, problem
+
+def f():
+    return found, why
+---
+if torch.cuda.is_available():
+    N = 1
+else:
+    M = 2
+
+def f():
+    return N, M
+---
+def g():
+    global late
+    late = 1
+
+def f():
+    return late
+---
+x = [seen := n for n in range(3)]
+print(seen)
+
+def f():
+    return seen, [(a, b) for a in x for b in (a,) if b]
+---
+class Own:
+    a = 1
+    b = a + 1
+    if b:
+        c = b
+    d = [a for _ in (c,)]
+---
+def f(v):
+    match v:
+        case {'a': [one, *two], **three} | (one, two, three) as four:
+            return one, two, three, four
+---
+def f(v):
+    n = 0
+    def g():
+        nonlocal n
+        n += v
+        return later
+    later = 1
+    return g
+---
+for i, (a, *b) in ():
+    pass
+print(i, a, b)
+f = lambda p, *q, r=1, **s: (p, q, r, s, f)
+---
+def f(v):
+    try:
+        with torch.no_grad() as m, v as (a, b):
+            pass
+    except* ValueError as e:
+        print(e)
+    return m, a, b
+---
+import os.path as p, triton as t
+x: int = 1
+x += 1
+print(x, t.__version__)
+---
+def f(x: 'Batch | None', y: 'typing.Any', *z: 'a batch of them') -> 'dict[str, Batch]':
+    n: 'Batch' = x
+    return n
+---
+from __future__ import annotations
+
+def f(x: Batch, y: Optional[Batch]) -> Batch | None:
+    return x
+---
+@triton.jit
+def k(x, N: tl.constexpr):
+    y = [i + j for i in range(N) for j in (i,)]
+    for n in tl.static_range(2):
+        z = n
+    tl.store(x, y[0] + z)
+---
+print(__name__, __doc__, __debug__, NotImplementedError, EncodingWarning)
+"""
+
+
+@pytest.mark.parametrize("body", BOUND.split("---\n"))
+def test_names_that_somebody_binds_in_any_way_are_defined(body: str) -> None:
+    assert "static.undefined" not in checks("\n" + body)
+    assert "static.unread" not in checks("\n" + body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def run(G):\n    return Gs\n",
+        "def run(G):\n    return copi[(1,)](G, G, 1)\n",
+        "def other(mul):\n    return [mul for add in 'a']\n\ndef run(G):\n    mul(G, G)\n",
+        "class Own:\n    mul = None\n\n    def other(self):\n        return mul\n",
+        "x = [add for add in 'a']\nprint(add)\n",
+        "f = lambda mul: 1\nprint(mul)\n",
+        "@triton.jit\ndef k(x):\n    tl.store(x, [i for i in range(2)][0] + i)\n",
+        "def f(x: mul(1, 2)):\n    return x\n",
+    ],
+)
+def test_a_name_that_nobody_binds_is_a_violation_that_asks_for_its_spelling(body: str) -> None:
+    (message,) = {v.message for v in check_rules(KERNEL + "\n" + body, {}) if v.check == "static.undefined"}
+    assert "nobody defines the name" in message and "misspelled" in message
+
+
+def test_names_that_a_star_import_may_bring_are_not_asked_for() -> None:
+    assert checks("\nfrom math import *\nprint(prod((1, 2)))\n") == {"static.imports"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        ("'torch.Tensor'", set()),
+        ("'list[tuple[torch.Tensor, ...]] | None'", set()),
+        ("tuple['torch.Tensor', 'int']", set()),
+        ("'typing.Literal[\"to nearest\", -1]'", set()),
+        ("'*fp32'", set()),
+        ("'G.shape of a batch'", set()),
+        ("'torch.matmul'", {"static.torch_names"}),
+        ("'exec(\"\")'", {"static.reflection"}),
+        ("'*exec(\"\")'", {"static.reflection"}),
+        ("list['[x for x in ()]']", {"static.reflection"}),
+        ("'list[\"exec()\"]'", {"static.reflection"}),
+        ("'lambda: 1'", {"static.reflection"}),
+        ("'2 * 3'", {"static.reflection"}),
+    ],
+)
+def test_the_text_of_an_annotation_names_a_type_and_computes_nothing(annotation: str, expected: set[str]) -> None:
+    places = (f"def f(x: {annotation}): pass", f"def f() -> {annotation}: pass", f"x: {annotation} = 1")
+    assert [checks(f"\n{place}\n") for place in places] == [expected] * 3
+
+
 def test_special_names_of_a_class_are_allowed_where_they_say_how_it_looks() -> None:
     body = "\nclass Plan:\n    __slots__ = ('rows',)\n    __hash__ = None\n"
     assert checks(body) == set()
