@@ -42,12 +42,16 @@ Problem = tuple[float, str]
 """How bad it is among problems of its kind, and what follows the kernel's name."""
 
 
-def kernel_advice(readings: Sequence[Reading], target: Target) -> list[str]:
-    """Warnings about the launched kernels, a line each: spills first, then products, loads, ptxas's remarks, grids."""
+def kernel_advice(readings: Sequence[Reading], target: Target, *, registered: bool = True) -> list[str]:
+    """Warnings about the launched kernels, a line each: spills first, then products, loads, ptxas's remarks, grids.
+
+    Nothing of grids where the workloads are not the `registered` ones: those are small, and so is every grid.
+    """
     kernels: dict[tuple[str, int | None], list[Reading]] = {}
     for reading in readings:
         kernels.setdefault((reading.kernel.name, reading.kernel.source_line), []).append(reading)
-    return [line for check in _CHECKS for variants in kernels.values() for line in _worst(check, variants, target)]
+    checks = _CHECKS if registered else [check for check in _CHECKS if check is not _idle]
+    return [line for check in checks for variants in kernels.values() for line in _worst(check, variants, target)]
 
 
 def _worst(check: Check, variants: Sequence[Reading], target: Target) -> Iterator[str]:

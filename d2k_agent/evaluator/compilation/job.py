@@ -89,6 +89,7 @@ def compile_candidate(
         source=job.source,
         failure=job.failure,
         notes=job.notes,
+        registered=job.registered,
         seconds=time.monotonic() - began,
     )
 
@@ -98,7 +99,10 @@ _TOO_MUCH = "Use smaller tiles, less unrolling or fewer variants."
 
 
 class CompileJob:
-    """The state of one job. After run(): `capture` is the last pass, `failure` what went wrong, `notes` warnings."""
+    """The state of one job. After run(): `capture` is the last pass, `failure` what went wrong, `notes` warnings.
+
+    `registered` is False where it was taken through the smaller workloads instead.
+    """
 
     def __init__(self, source: CandidateSource, target: Target, scratch: Path) -> None:
         self.source, self.target = source, target
@@ -106,6 +110,7 @@ class CompileJob:
         self.resources: dict[bytes, Resources] = {}
         self.failure: Failure | None = None
         self.notes: list[str] = []
+        self.registered = True
         self._compiler = KernelCompiler(triton.compiler.compile, target, scratch, len(os.sched_getaffinity(0)))
         self._tuning_until = float("inf")
         self._variants = 0
@@ -122,7 +127,7 @@ class CompileJob:
                 "run() reads tensor values on the host, which stalls a GPU: its kernels were compiled at reduced "
                 f"shapes ({labels}), not at the registered ones"
             )
-            calls, tensors = smoke_calls, HostTensors
+            calls, tensors, self.registered = smoke_calls, HostTensors, False
             capture = self._pass(calls, tensors())
         if capture.problem is not None:
             where = f"workload {capture.label}: " if capture.label else "importing solution.py: "

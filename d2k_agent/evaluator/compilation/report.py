@@ -46,17 +46,20 @@ def build_report(
     source: CandidateSource,
     failure: Failure | None,
     notes: Sequence[str],
+    registered: bool,
     seconds: float,
 ) -> CompileReport:
     """The report of what is known. `resources` is by kernel binary; `notes` become the first warnings.
 
-    `workloads` are those that went through, each with the most bytes of tensors alive in it.
+    `workloads` are those that went through, each with the most bytes of tensors alive in it; they are the `registered`
+    ones, or reduced ones in their place.
     """
     readings = [_reading(use, resources.get(use.compiled.kernel, Resources()), target, source) for use in uses]
     kernels = [reading.kernel for reading in readings]
-    warnings = [*notes, *kernel_advice([item for item in readings if item.kernel.launches], target)]
+    launched = [item for item in readings if item.kernel.launches]
+    warnings = [*notes, *kernel_advice(launched, target, registered=registered)]
     warnings += [line for tuner in tuners for line in tuning_advice(tuner, target)]
-    if failure is None and not any(kernel.launches for kernel in kernels):
+    if failure is None and not launched:
         warnings.append("run() launched no Triton kernel")
     return CompileReport(
         target=target.name,

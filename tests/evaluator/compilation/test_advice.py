@@ -79,6 +79,13 @@ def test_a_kernel_of_one_block_everywhere_is_a_helper_and_not_warned_about(
     assert any("stay idle" in line for line in advice(changed(grids=grids))) is warned
 
 
+def test_few_blocks_of_a_reduced_workload_are_no_problem() -> None:
+    few = changed(grids={"w": ((16, 1, 1),)}, spill_store_bytes=8)
+    spilling, idle = kernel_advice([few], TARGETS["b200"])
+    assert "132 of the 148 multiprocessors of b200 stay idle" in idle
+    assert kernel_advice([few], TARGETS["b200"], registered=False) == [spilling]
+
+
 def test_a_launch_of_nothing_and_an_unknown_spill_are_no_problem() -> None:
     assert advice(changed(grids={"w": ((0, 1, 1),)}, spill_store_bytes=None, spill_load_bytes=None)) == []
 

@@ -128,6 +128,7 @@ def test_host_code_that_reads_values_is_compiled_at_reduced_shapes_and_told_so(
     report = answers["reads values"].report
     assert report.error is None and report.workloads == ("smoke.small",)
     assert answers["reads values"].kernel("_copy").grids == {"smoke.small": ((20, 1, 1),)}
+    assert [text for text in report.warnings if "idle" in text] == [], "20 blocks are all that such a shape has"
     assert any("reduced shapes (smoke.small)" in text for text in report.warnings)
 
 
