@@ -38,7 +38,7 @@ def profile_text(profile: Profile) -> str:
     rows = [_row(kernel, columns) for kernel in shown]
     if rest:
         rows.append(_rest(rest, len(columns)))
-    header = ("kernel", "share", "us", "launches", *(title for title, _ in columns), "occupancy limited by")
+    header = ("kernel", "share", "us", "launches", *(title for title, _ in columns), "limited by")
     head = f"Profile of one call of run() on {profile.workload}, by {profile.tool}: {_launches(kernels)} of "
     lines = [
         head + f"{len(kernels)} kernel(s), {_us(profile.duration_us)} us in all.",
