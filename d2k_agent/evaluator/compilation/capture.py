@@ -52,13 +52,25 @@ class KernelUse:
         return sum(sum(grids.values()) for grids in self.grids.values())
 
 
+@dataclass
+class Unfit:
+    """A kernel that needs more than the target has: the first variant that did, and every workload that launches one.
+
+    `labels` has None for the import of solution.py.
+    """
+
+    request: Request
+    problem: OutOfResources
+    labels: dict[str | None, None] = field(default_factory=dict)
+
+
 class Capture:
     """One pass over a candidate. `problem` is what stopped it, None when every workload went through.
 
     `workloads` are those that did, by label: the most bytes of new tensors alive in the call, with what was kept of the
     import and of the calls before it, as a GPU's allocator counts. With `go_on` a kernel that needs more than the
-    target has is left out instead and is in `unfit`, so that the others are seen; a workload that asks for one does not
-    go through.
+    target has is left out instead and is in `unfit`, so that the others are seen; a workload that launches one does
+    not go through.
     """
 
     def __init__(
@@ -70,9 +82,8 @@ class Capture:
         """The workload being run; None while solution.py is imported."""
         self.problem: BaseException | None = None
         self.last_request: Request | None = None
-        self.unfit: dict[str, tuple[Request, OutOfResources]] = {}
-        """By the kernel's name, the first variant of it."""
-        self._unfit_at: set[str | None] = set()
+        self.unfit: dict[str, Unfit] = {}
+        """By the kernel's name."""
         self._go_on = go_on
         self._counts = True
         self._meter = CallMeter()
@@ -96,7 +107,7 @@ class Capture:
                     self.label = label
                     with self._meter.call():
                         run(*values)
-                    if label not in self._unfit_at:
+                    if not any(label in found.labels for found in self.unfit.values()):
                         self.workloads[label] = self._meter.peak_bytes
                 self._counts = False
                 for self.label, values in arguments * REPEATED_CALLS:
@@ -119,9 +130,9 @@ class Capture:
         except OutOfResources as problem:
             if not self._go_on or self.tuning.current is not None:
                 raise
-            self.unfit.setdefault(request.name, (request, problem))
-            self._unfit_at.add(self.label)
-            return _SilentKernel(request.key)
+            unfit = self.unfit.setdefault(request.name, Unfit(request, problem))
+            # Triton asks once for all workloads that need the same variant; each of them launches it.
+            return _SilentKernel(request.key, lambda: unfit.labels.setdefault(self.label))
         self.uses.setdefault(str(compiled.hash), KernelUse(compiled, request))
         return compiled
 
@@ -161,14 +172,15 @@ class Scout:
 class _SilentKernel:
     function = packed_metadata = None
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, launched: Callable[[], None] = lambda: None) -> None:
         self.hash = name
+        self._launched = launched
 
     def launch_metadata(self, *_: Any) -> None:
         return None
 
     def run(self, *_: Any) -> None:
-        return None
+        self._launched()
 
 
 def _load(path: str) -> Callable[..., Any]:

@@ -138,13 +138,21 @@ class CompileJob:
         if isinstance(capture.problem, OutOfResources):
             self._see_the_others(calls, tensors(), capture.last_request)
 
-    def _see_the_others(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors, unfit: Request | None) -> None:
-        """One more pass, which leaves out kernels that do not fit: `unfit` is told, further ones become notes."""
+    def _see_the_others(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors, told: Request | None) -> None:
+        """One more pass, which leaves out kernels that do not fit: further ones than the `told` one become notes.
+
+        Of each is said at which workloads it does not fit.
+        """
         self.capture = Capture(self.target, self._compile, self._registers, go_on=True)
         self.capture.run(self.source.path, calls, tensors)
-        for name, (request, problem) in self.capture.unfit.items():
-            if unfit is None or name != unfit.name:
-                self.notes.append(describe(problem, self.source, request, self.target).text)
+        for name, unfit in self.capture.unfit.items():
+            labels = [label for label in unfit.labels if label is not None]
+            where = f" It does not fit at {', '.join(labels)}." if labels else ""
+            if self.failure is not None and told is not None and name == told.name:
+                where = where if len(labels) > 1 else ""
+                self.failure = Failure(self.failure.kind, self.failure.text + where)
+            else:
+                self.notes.append(describe(unfit.problem, self.source, unfit.request, self.target).text + where)
 
     def _pass(self, calls: Sequence[Call], tensors: FakeTensors | HostTensors) -> Capture:
         scout = Scout()

@@ -11,6 +11,7 @@ from tests.evaluator.compilation.conftest import PRODUCTION, SQUARE, job
 JOBS = {
     "shared memory": job("D09a_out_of_resources", "b200", PRODUCTION),
     "one of several": job("one_does_not_fit", "h200", SQUARE),
+    "at several": job("one_does_not_fit", "h200", SQUARE, [[4096, 4096]], [[2048, 2048]]),
     "no such name": job("D09b_compile_error", "b200", PRODUCTION),
     "unknown instruction": job("unknown_instruction", "h200", SQUARE),
     "crashing compiler": job("crashes_the_compiler", "b200", SQUARE),
@@ -41,6 +42,13 @@ def test_beside_kernels_that_do_not_fit_the_others_and_their_warnings_are_told(a
     assert greedier.startswith("kernel _greedier (line ") and "bytes of shared memory, 232448 bytes" in greedier
     assert few.startswith("kernel _few (line ") and "130 of the 132 multiprocessors of h200 stay idle" in few
     assert report.workloads == () and report.peak_bytes == {}, "none went through"
+
+
+def test_every_workload_at_which_a_kernel_does_not_fit_is_named(answers: dict[str, Any]) -> None:
+    one, several = (answers[name].report for name in ("one of several", "at several"))
+    assert several.error == f"{one.error} It does not fit at w0, w1, w2."
+    assert several.warnings[0] == one.warnings[0].replace("at w0.", "at w0, w1, w2.") != one.warnings[0]
+    assert one.error.endswith("Use smaller tiles or fewer num_stages."), "the one workload is named before it"
 
 
 def test_a_compile_error_names_the_line_shows_it_and_says_why(answers: dict[str, Any]) -> None:
