@@ -16,12 +16,21 @@ import torch
 
 from d2k_agent.contract import Check, TaskBundle
 from d2k_agent.evaluator import layout
+from d2k_agent.evaluator.alarm import alarm
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates import Answer, compare
 from d2k_agent.evaluator.rules.policy import policy_of
 from d2k_agent.evaluator.state import Mutated, mutated_of
 from d2k_agent.evaluator.task_format import check_gates, check_labels, check_precision, check_variations, entries
 from d2k_agent.evaluator.timing.policy import TimingPolicy, policies_of
+
+MOST_REFERENCE_S = 300.0
+"""For one call of the reference."""
+_WITH_NAN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class _Endless(BaseException):
+    """The reference used up its time."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,12 @@ class LoadedTask:
 
     def reference(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
         """The outputs of the reference, which changes the arguments where calls do."""
-        result = self._call("reference.py", self._reference.run, *arguments)
+        try:
+            with alarm(MOST_REFERENCE_S, _Endless):
+                result = self._call("reference.py", self._reference.run, *arguments)
+        except _Endless:
+            told = f"reference.py did not return within {MOST_REFERENCE_S:g} s: look for a loop that does not end"
+            raise TaskFault(f"task {self.slug}: {told}, or make its workloads smaller") from None
         outputs = list(result) if isinstance(result, (tuple, list)) else [result]
         if len(outputs) != len(self.output_names):
             raise TaskFault(
@@ -128,6 +142,10 @@ class LoadedTask:
             if not isinstance(output, torch.Tensor):
                 raise TaskFault(f"task {self.slug}: reference.py returned no tensor for {name}, but {output!r:.80}")
             self._carried("reference.py", output)
+            if output.dtype in _WITH_NAN and output.isnan().any():
+                raise TaskFault(
+                    f"task {self.slug}: reference.py gives NaN in {name}, which nothing can be compared with"
+                )
         return outputs
 
     def compare(

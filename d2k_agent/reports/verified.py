@@ -140,6 +140,29 @@ def _checked_otherwise(before: Verdict, now: Verdict) -> Iterator[Difference]:
         had, has = one.get(label, ()), other.get(label, ())
         if set(had) != set(has):
             yield Difference(f"checks on {label}", _listed(had), _listed(has), decides=not set(had) <= set(has))
+    if before.environment.task_digest == now.environment.task_digest:
+        yield from _limited_otherwise(before, now)
+
+
+def _limited_otherwise(before: Verdict, now: Verdict) -> Iterator[Difference]:
+    """Limits that are not the task's. Values belong to the draws of a seed, and limits to nobody's choice."""
+    one, other = _limits(before), _limits(now)
+    for name in sorted(one.keys() & other.keys()):
+        if one[name] != other[name]:
+            yield Difference(f"limits of {name}", _numbers(one[name]), _numbers(other[name]), decides=True)
+
+
+def _limits(verdict: Verdict) -> dict[str, set[float]]:
+    found: dict[str, set[float]] = {}
+    for result in verdict.workloads:
+        for check in result.checks:
+            if check.limit is not None:
+                found.setdefault(f"{check.output} {check.gate} on {result.label}", set()).add(check.limit)
+    return found
+
+
+def _numbers(values: set[float]) -> str:
+    return ", ".join(map(number, sorted(values)))
 
 
 def _failed(verdict: Verdict) -> tuple[str, ...]:

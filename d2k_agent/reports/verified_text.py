@@ -57,8 +57,10 @@ def _sentence(comparison: Comparison, name: str) -> str:
     if not comparison.verified:
         deciding = [difference.what for difference in comparison.differences if difference.decides]
         return f"{name} does not hold: judged again under a fresh seed, it differs in {', '.join(deciding)}."
+    more = any(difference.what.startswith("checks on ") for difference in comparison.differences)
+    checks = "the checks that it lists" if more else "checks"
     return (
-        f"{name} holds: judged again under a fresh seed, status ({comparison.now.status}) and checks are the same; "
+        f"{name} holds: judged again under a fresh seed, status ({comparison.now.status}) and {checks} are the same; "
         f"{_of_latencies(comparison)}."
     )
 

@@ -108,6 +108,7 @@ def test_an_option_that_no_gate_can_use_is_refused(gate: dict[str, Any], key: st
         (broken(outputs=["y", "z"]), "returned 1 outputs, hidden/workloads.json names 2"),
         (broken({"reference.py": "def run(x, f):\n    raise SystemExit(1)\n"}), "reference.py raised SystemExit"),
         (broken({"reference.py": "def run(x, f):\n    return None\n"}), "no tensor for y, but None"),
+        (broken({"reference.py": "def run(x, f):\n    return x * float('nan')\n"}), "reference.py gives NaN in y"),
         (
             broken({"reference.py": "def run(x, f):\n    return x.cfloat()\n"}),
             "reference.py: the layout does not carry",
@@ -129,6 +130,13 @@ def test_what_a_tasks_code_returns_is_checked(bundle: TaskBundle, said: str) -> 
     with pytest.raises(TaskFault) as fault:
         loaded.expected(loaded.arguments(loaded.smoke[0], SEED))
     assert said in str(fault.value)
+
+
+def test_a_reference_that_does_not_return_is_a_fault_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("d2k_agent.evaluator.task.MOST_REFERENCE_S", 0.2)
+    loaded = LoadedTask(broken({"reference.py": "def run(x, f):\n    while True:\n        pass\n"}))
+    with pytest.raises(TaskFault, match=r"reference.py did not return within 0.2 s: look for a loop"):
+        loaded.expected(loaded.arguments(loaded.smoke[0], SEED))
 
 
 @pytest.mark.parametrize("code", ["torch.empty(1 << 50)", "bytearray(1 << 60)"])

@@ -143,12 +143,21 @@ def test_checks_that_were_not_made_again_decide_and_more_of_them_do_not() -> Non
     assert deciding(untimed(), fewer) == ["checks on hidden.scaled"]
     assert compare(fewer, untimed()).verified
     assert [item.what for item in compare(fewer, untimed()).differences] == ["checks on hidden.scaled"]
+    assert "and the checks that it lists are the same" in verified_text(compare(fewer, untimed()), "old.json")
 
 
 def test_values_of_checks_may_differ_since_inputs_do() -> None:
     *others, last = untimed().workloads
     checks = (*last.checks[:2], Check("result", "rel_norm", 0.0071, 0.012, True), last.checks[3])
     assert compare(untimed(), replace(untimed(), workloads=(*others, replace(last, checks=checks)))).differences == ()
+
+
+def test_limits_that_are_not_the_tasks_decide() -> None:
+    *others, last = untimed().workloads
+    wide = tuple(check if check.limit is None else replace(check, limit=1e9) for check in last.checks)
+    edited = replace(untimed(), workloads=(*others, replace(last, checks=wide)))
+    assert deciding(edited, untimed()) and all("limits of " in what for what in deciding(edited, untimed()))
+    assert "hidden.scaled" in deciding(edited, untimed())[0]
 
 
 def test_variations_that_share_a_label_are_each_compared() -> None:

@@ -73,9 +73,10 @@ def compile_candidate(
         raise RuntimeError("this process interprets kernels: start it without TRITON_INTERPRET to compile them")
     began = time.monotonic()
     job = CompileJob(CandidateSource(path), gpu, Path(scratch))
-    with _settings(scratch), alarm(limit_s, LimitReached):
+    with _settings(scratch):
         try:
-            job.run(calls, smoke_calls)
+            with alarm(limit_s, LimitReached):  # which rings again for as long as it is on
+                job.run(calls, smoke_calls)
         except LimitReached as reached:
             job.failure = job.failure or Failure("time", job.unfinished(limit_s, job.source.last_line(reached)))
     uses = list(job.capture.uses.values()) if job.capture else []

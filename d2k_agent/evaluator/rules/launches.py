@@ -33,12 +33,25 @@ def _missing(program: Program) -> tuple[Violation, ...]:
         return (_violation("no @triton.jit function is defined: write the computation as Triton kernels", line),)
     if run is None or run.node is None or run.kind is not Kind.FUNCTION:
         return ()
-    if any(node in program.before.launching for node in _reachable(program, run.node)):
+    if any(node in program.before.launching for node in _reachable(program, run.node, _decorated(program.tree))):
         return ()
     return (_violation("nothing that run() calls launches a kernel: launch one with kernel[grid](...)", line),)
 
 
-def _reachable(program: Program, start: ast.AST) -> set[ast.AST]:
+def _decorated(tree: ast.Module) -> dict[ast.AST, list[ast.AST]]:
+    """What each function of the source may come to because it decorates it, as may all that are defined in it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    found: dict[ast.AST, list[ast.AST]] = {}
+    for function in functions:
+        names = {node.id for mark in function.decorator_list for node in ast.walk(mark) if isinstance(node, ast.Name)}
+        for decorator in functions:
+            if decorator.name in names:
+                for inner in ast.walk(decorator):
+                    found.setdefault(inner, []).append(function)
+    return found
+
+
+def _reachable(program: Program, start: ast.AST, decorated: dict[ast.AST, list[ast.AST]]) -> set[ast.AST]:
     """Every function that the code of `start` may come to; a method of unknown owner counts by its name."""
     seen: set[ast.AST] = set()
     queue = [start]
@@ -47,7 +60,7 @@ def _reachable(program: Program, start: ast.AST) -> set[ast.AST]:
         if node in seen:
             continue
         seen.add(node)
-        queue.extend(program.before.references.get(node, ()))
+        queue.extend((*program.before.references.get(node, ()), *decorated.get(node, ())))
         for name in program.before.named_calls.get(node, ()):
             queue.extend(program.methods.get(name, ()))
     return seen

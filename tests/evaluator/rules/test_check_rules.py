@@ -411,6 +411,9 @@ def test_a_hostile_source_does_not_hold_the_analysis_up() -> None:
     assert time.process_time() - began < 5
 
 
+DECORATOR = "\ndef checked(function):\n    def wrapper(G):\n        return function(G)\n    return wrapper\n\n"
+
+
 @pytest.mark.parametrize(
     ("body", "missing"),
     [
@@ -420,6 +423,12 @@ def test_a_hostile_source_does_not_hold_the_analysis_up() -> None:
         ("\nTABLE = {'c': copy}\n\ndef run(G):\n    TABLE['c'][(1,)](G, G, 4, BLOCK=4)\n    return G\n", False),
         ("\nclass L:\n    def go(self, G):\n        copy[(1,)](G, G, 4, 4)\n\ndef run(G):\n    L().go(G)\n", False),
         ("\ndef go(k, G):\n    k.run(G, G, 4, 4, grid=(1,), warmup=False)\n\ndef run(G):\n    go(copy, G)\n", False),
+        (DECORATOR + "@checked\ndef run(G):\n    copy[(1,)](G, G, 4, BLOCK=4)\n    return G\n", False),
+        (
+            DECORATOR + "@checked\ndef go(G):\n    copy[(1,)](G, G, 4, BLOCK=4)\n\ndef run(G):\n    return go(G)\n",
+            False,
+        ),
+        (DECORATOR + "@checked\ndef go(G):\n    copy[(1,)](G, G, 4, BLOCK=4)\n\ndef run(G):\n    return G\n", True),
     ],
 )
 def test_a_launch_is_looked_for_in_what_run_can_reach(body: str, missing: bool) -> None:
