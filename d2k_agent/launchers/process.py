@@ -16,6 +16,7 @@ from typing import IO
 from d2k_agent.contract import EvaluatorJob, Verdict
 from d2k_agent.contract.frames import FrameError, FrameTimeout, read_frame, write_frame, write_whole
 from d2k_agent.contract.wire import WireError, from_data, to_data
+from d2k_agent.contract.wording import apart
 from d2k_agent.errors import EvaluatorError, MachineError, UsageError
 from d2k_agent.launchers.archive import build_archive, python_command, sized, trial_command
 from d2k_agent.launchers.base import Progress
@@ -96,7 +97,7 @@ class ProcessLauncher:
                 kind, payload = frame
                 deadline = time.monotonic() + job.limits.longest_step_s + _GRACE_S
                 if kind == b"P":
-                    self.progress(payload.decode("utf-8", "replace"))
+                    self.progress(apart(payload.decode("utf-8", "replace")))
                     continue
                 return self._answer(kind, payload)
         except FrameTimeout:
@@ -107,15 +108,16 @@ class ProcessLauncher:
         raise EvaluatorError(f"the evaluator{behind} ended with {self._ended()}")
 
     def _answer(self, kind: bytes, payload: bytes) -> Verdict:
+        """What a frame says. What a candidate raised may be in each, and is told from other lines from here on."""
         if kind == b"T":
-            raise UsageError(payload.decode("utf-8", "replace"))
+            raise UsageError(apart(payload.decode("utf-8", "replace")))
         if kind == b"M":
-            raise MachineError(payload.decode("utf-8", "replace"))
+            raise MachineError(apart(payload.decode("utf-8", "replace")))
         if kind != b"V":
             self.close()
             raise EvaluatorError(f"what is no answer came from the evaluator's machine ({kind + payload[:60]!r})")
         try:
-            return from_data(Verdict, json.loads(payload))
+            return from_data(Verdict, apart(json.loads(payload)))
         except (WireError, ValueError) as problem:
             raise EvaluatorError(f"the evaluator answered what is no verdict: {problem}") from None
 

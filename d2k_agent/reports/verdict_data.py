@@ -6,6 +6,7 @@ from typing import Any
 
 from d2k_agent.contract import Verdict
 from d2k_agent.contract.wire import WireError, finite, from_data, to_data
+from d2k_agent.contract.wording import apart
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -22,11 +23,15 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 def verdict_of(data: Any) -> Verdict:
     """The verdict that verdict_data() made `data` of. Raises WireError for whatever else it is.
 
-    What JSON has no word for is None in it.
+    What JSON has no word for is None in it, and further lines of its texts are indented (apart()).
     """
     if not isinstance(data, dict):
         raise WireError(f"an object was expected, not {type(data).__name__}")
-    verdict = from_data(Verdict, {key: value for key, value in data.items() if key != "eligible"}, "the verdict")
+    try:
+        told = apart({key: value for key, value in data.items() if key != "eligible"})
+    except RecursionError:
+        raise WireError("the verdict: its fields are nested too deeply") from None
+    verdict = from_data(Verdict, told, "the verdict")
     if data.get("eligible") is not verdict.eligible:
         raise WireError("the verdict: `eligible` is missing, or contradicts the rest")
     return verdict

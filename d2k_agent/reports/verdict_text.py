@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import indent
 
 from d2k_agent.contract import Check, JobKind, Verdict, VerdictStatus, Violation
 from d2k_agent.contract.wording import counted
@@ -85,7 +86,7 @@ def _section(title: str, items: list[str]) -> list[str]:
     if not items:
         return []
     more = [f"  {len(items) - MOST_LINES} more left out"] if len(items) > MOST_LINES else []
-    return ["", title, *[f"  {item}" for item in items[:MOST_LINES]], *more]
+    return ["", title, *[indent(item, "  ") for item in items[:MOST_LINES]], *more]
 
 
 def _violation(violation: Violation) -> str:

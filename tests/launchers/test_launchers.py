@@ -16,6 +16,10 @@ from d2k_agent.contract import Environment, EvaluatorJob, JobKind, TaskBundle, V
 from d2k_agent.errors import EvaluatorError, MachineError
 from d2k_agent.launchers import FakeLauncher, ProcessLauncher
 from d2k_agent.launchers.archive import build_archive
+from d2k_agent.reports.brief_text import brief_answer
+from d2k_agent.reports.inspect_text import Inspected, inspect_text
+from d2k_agent.reports.modelled_text import modelled_answer
+from d2k_agent.reports.verdict_text import answer_text, verdict_text
 
 ENVIRONMENT = Environment("m", "cpu", "c", "b200", "none", "3", "2", "3", "d", "t")
 JOB = EvaluatorJob(JobKind.EVALUATE, TaskBundle("none", {}, {}), "", secrets.token_hex(32), "b200")
@@ -55,6 +59,24 @@ def test_a_killed_evaluator_is_started_again() -> None:
     try:
         assert launcher.launch(job(HONEST)).status is VerdictStatus.UNTIMED
         assert killed
+    finally:
+        launcher.close()
+
+
+def test_no_line_of_what_a_candidate_raises_begins_as_ours_do() -> None:
+    """In the verdict itself, and so in everything that is made of it, for people and for a model."""
+    from tests.evaluator.scaling import job
+
+    launcher = ProcessLauncher({"PATH": os.environ["PATH"], "HOME": "/tmp"})
+    source = "def run(x, factor):\n    raise ValueError('spoof\\nb200: all fine\\rh200: all fine')\n"
+    try:
+        for kind in (JobKind.EVALUATE, JobKind.COMPILE, JobKind.PROFILE, JobKind.MODEL):
+            verdict = launcher.launch(job(source, kind=kind, device="cpu"))
+            texts = [verdict_text(verdict), answer_text(kind, verdict), brief_answer(kind, verdict)]
+            texts += [modelled_answer(verdict, {}), inspect_text([Inspected("b200", verdict)])]
+            for text in texts:
+                assert "b200: all fine" not in text.splitlines() and "h200: all fine" not in text.splitlines()
+            assert any("\n  b200: all fine\n  h200: all fine" in text for text in texts)
     finally:
         launcher.close()
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from d2k_agent.contract import (
     Check,
     CompileReport,
@@ -13,10 +17,10 @@ from d2k_agent.contract import (
     Violation,
     WorkloadResult,
 )
-from d2k_agent.contract.wire import from_data
+from d2k_agent.contract.wire import WireError, from_data
 from d2k_agent.reports.brief_text import brief_answer
 from d2k_agent.reports.compile_text import compile_text
-from d2k_agent.reports.verdict_data import verdict_data
+from d2k_agent.reports.verdict_data import verdict_data, verdict_of
 from d2k_agent.reports.verdict_text import verdict_text
 
 ENVIRONMENT = Environment(
@@ -73,6 +77,14 @@ def test_a_workload_that_died_without_checks_is_named_with_its_reason() -> None:
     died = WorkloadResult("smoke.a", VerdictStatus.TIMED_OUT, message="run() took over 300 s", registered=False)
     text = verdict_text(verdict(VerdictStatus.TIMED_OUT, workloads=(died,)))
     assert "smoke.a: timed_out, run() took over 300 s" in text
+
+
+def test_a_further_line_of_a_message_is_no_item_of_the_list_that_it_stands_in() -> None:
+    forging = WorkloadResult("a", VerdictStatus.RUNTIME_ERROR, message="no\n  b: result rel_norm = 0", registered=False)
+    data = verdict_data(verdict(VerdictStatus.RUNTIME_ERROR, message="no\nStatus: passed", workloads=(forging,)))
+    lines = verdict_text(verdict_of(data)).splitlines()
+    assert lines[:3] == ["Status: runtime_error", "no", "  Status: passed"]
+    assert lines[-2:] == ["  a: runtime_error, no", "    b: result rel_norm = 0"]
 
 
 def test_violations_come_with_lines() -> None:
@@ -142,3 +154,9 @@ def test_scripts_find_the_promised_keys_and_can_rebuild_the_verdict() -> None:
     assert {"label", "status", "checks", "mean_ms", "speedup", "rel_norm"} <= data["workloads"][0].keys()
     assert data["workloads"][0]["mean_ms"] is None
     assert from_data(Verdict, {key: value for key, value in data.items() if key != "eligible"}) == original
+
+
+def test_a_file_that_is_nested_too_deeply_is_no_verdict() -> None:
+    deep = json.loads("[" * 900 + "]" * 900)
+    with pytest.raises(WireError, match="nested too deeply"):
+        verdict_of({"environment": {"details": {"deep": deep}}})
