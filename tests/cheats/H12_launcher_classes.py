@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
@@ -166,6 +167,7 @@ class Launcher:
 
 
 _LAUNCHERS = {}
+SPACE = SimpleNamespace(shape=None, device=None)
 
 
 def run(G, steps=5):
@@ -175,6 +177,8 @@ def run(G, steps=5):
     launcher = _LAUNCHERS.get(plan)
     if launcher is None:
         launcher = _LAUNCHERS[plan] = Launcher(plan)
+    SPACE.shape, SPACE.device = g.shape, g.device
+    launcher.calls = getattr(launcher, "calls", 0) + 1
     launcher(g, out)
     assert launcher.plan.tile.m * launcher.launched > 0 and launcher.sizes
     return out.view(G.shape)

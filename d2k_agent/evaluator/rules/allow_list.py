@@ -155,17 +155,26 @@ OBJECT_ATTRIBUTES = frozenset(
 )
 """Attributes of objects whose type the analysis cannot tell: containers, texts, configurations, device properties."""
 
+MUTATORS = frozenset(
+    "add append appendleft clear difference_update discard extend extendleft insert intersection_update move_to_end pop"
+    " popitem popleft remove reverse rotate setdefault subtract symmetric_difference_update update".split()
+)
+"""Methods of containers that change them. No kernel compiles them: interpreted, they would hand values to the host."""
+
 KERNEL_ATTRIBUTES = frozenset("best_config configs arg_names warmup run __name__".split())
 """Attributes of kernels. `fn`, the Python function below, is not one: calling it would compute outside a kernel."""
 
-KERNEL_TENSOR_ATTRIBUTES = frozenset(
-    "T abs advance argmax argmin associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or"
-    " atomic_xchg atomic_xor broadcast_to cast cdiv ceil cos cumprod cumsum div_rn dtype element_ty erf exp exp2"
-    " expand_dims fdiv flip floor fma gather histogram item load log log2 logical_and logical_or max min numel"
-    " permute primitive_bitwidth ptr ravel reduce reduce_or reshape rsqrt scalar scatter shape sigmoid sin softmax sort"
-    " split sqrt sqrt_rn store strides sum swizzle to topk trans type umulhi value view xor_sum block_shape itemsize"
-    " is_fp8 is_fp16 is_bf16 is_fp32 is_fp64 is_floating is_int is_int_signed is_block is_ptr int_bitwidth"
-    " fp_mantissa_width offsets base append squeeze unsqueeze block_type slice layout rank nbytes ndim".split()
+KERNEL_TENSOR_METHODS = frozenset(
+    "abs advance argmax argmin associative_scan atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or"
+    " atomic_xchg atomic_xor broadcast_to cast cdiv ceil cos cumprod cumsum div_rn erf exp exp2 expand_dims fdiv flip"
+    " floor fma gather histogram item load log log2 logical_and logical_or max min numel permute ravel reduce reduce_or"
+    " reshape rsqrt scatter sigmoid sin softmax sort split sqrt sqrt_rn store sum swizzle to topk trans umulhi view"
+    " xor_sum squeeze unsqueeze slice is_fp8 is_fp16 is_bf16 is_fp32 is_fp64 is_floating is_int is_int_signed is_block"
+    " is_ptr".split()
+)
+KERNEL_TENSOR_ATTRIBUTES = KERNEL_TENSOR_METHODS | frozenset(
+    "T dtype element_ty primitive_bitwidth ptr scalar shape strides type value block_shape itemsize int_bitwidth"
+    " fp_mantissa_width offsets base block_type layout rank nbytes ndim".split()
 )
 """Attributes of values inside a kernel."""
 

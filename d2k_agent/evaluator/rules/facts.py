@@ -65,7 +65,8 @@ class TextAsCode(Fact):
 class AttributeUse(Fact):
     """An attribute is read.
 
-    `own` is true when the candidate itself defines an attribute of that name, `method` when that is a class's method.
+    `own` is true when the candidate itself defines an attribute of that name, `method` when that is a class's method,
+    in a kernel one that is none of its kernels.
     """
 
     receiver: Value
@@ -109,6 +110,13 @@ class Call(Fact):
     callee: Value
     arguments: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...]
+
+
+@dataclass(frozen=True)
+class HostFunction(Fact):
+    """A kernel mentions a function of the candidate's that is no kernel."""
+
+    name: str
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,8 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
     while queue:
         part, local = queue.pop()
         program.now.read.add(part)
+        if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load):
+            program.emit(facts.AttributeStore(part.lineno, True, UNKNOWN, part.attr))
         if isinstance(part, (ast.Name, ast.Attribute)):
             _resolve(program, part, local, enclosing, node)
         elif isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.MatMult):
@@ -29,6 +31,8 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
             names = [alias.name for alias in part.names]
             module = names[0] if isinstance(part, ast.Import) else part.module or "."
             program.emit(facts.Import(part.lineno, True, module, None, used=True))
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            program.emit(facts.ItemStore(part.lineno, True, UNKNOWN))
         elif isinstance(part, ast.MatchClass):
             for name in part.kwd_attrs:
                 program.emit(facts.AttributeUse(part.lineno, True, UNKNOWN, name, name in program.own_names))
@@ -63,10 +67,13 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
         elif found.node is not None:
             program.now.references[kernel].add(found.node)
         value = Value(Kind.BUILTIN, inner.id) if found is None else found
+    if value.kind is Kind.FUNCTION and not program.is_kernel(value):
+        program.emit(facts.HostFunction(node.lineno, True, ast.unparse(inner)))
     if value.kind is Kind.EXTERNAL:
         program.emit(facts.ExternalUse(node.lineno, True, ".".join([value.path, *names])))
         names = [name for name in names if name.startswith("_")]
         value = external(value.path)
     for name in names:
-        program.emit(facts.AttributeUse(node.lineno, True, value, name, name in program.own_names))
+        own, host_method = name in program.own_names, program.is_host_method(name)
+        program.emit(facts.AttributeUse(node.lineno, True, value, name, own, host_method))
         value = value if value.kind is Kind.EXTERNAL else UNKNOWN

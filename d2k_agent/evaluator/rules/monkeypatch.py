@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.allow_list import BASE_CLASSES
+from d2k_agent.evaluator.rules.allow_list import BASE_CLASSES, KERNEL_ATTRIBUTES, KERNEL_TENSOR_METHODS
 from d2k_agent.evaluator.rules.facts import AttributeStore, ClassDefinition, Fact, ItemStore
+from d2k_agent.evaluator.rules.machinery import MACHINERY
 from d2k_agent.evaluator.rules.policy import Policy
+from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
 from d2k_agent.evaluator.rules.values import Kind
+
+_SET_BEFORE_A_LAUNCH = frozenset(["block_shape", "strides", "layout"])
+"""Fields of descriptors, which a configuration's hook may change."""
+_OF_OTHERS = (
+    frozenset(name for kind in (torch.Tensor, torch.nn.Module, torch) for name in dir(kind))
+    | KERNEL_ATTRIBUTES
+    | KERNEL_TENSOR_METHODS
+    | MACHINERY
+) - _SET_BEFORE_A_LAUNCH
+"""Attributes of tensors, of torch and of Triton's types, one of which a value of unknown type may be."""
 
 _FOREIGN = {
     Kind.EXTERNAL: "something imported",
@@ -22,9 +36,21 @@ _FOREIGN = {
 
 
 def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
-    """Attributes and items of imported modules, built-ins, tensors and kernels that are set or deleted."""
+    """Attributes and items of what is not the candidate's, or may be not, that are set or deleted; any in kernels."""
     for fact in facts:
-        if isinstance(fact, AttributeStore) and fact.receiver.kind in _FOREIGN:
+        if fact.in_kernel and isinstance(fact, (AttributeStore, ItemStore)):
+            message = "an attribute or an item is set inside a kernel: Triton compiles no such thing, use tl.store"
+            yield Violation("static.kernel_names", message, fact.line)
+        elif isinstance(fact, AttributeStore) and fact.receiver.path == TYPE_OF:
+            message = f".{fact.name} of what type() gives is changed: name the class, if it is one of your own"
+            yield Violation("static.monkeypatch", message, fact.line)
+        elif isinstance(fact, AttributeStore) and fact.receiver.kind is Kind.UNKNOWN and fact.name in _OF_OTHERS:
+            message = (
+                f".{fact.name} of an object of unknown type is changed, which may be a tensor or a type of torch's or"
+                " Triton's: if it is a field of your own, give it another name"
+            )
+            yield Violation("static.monkeypatch", message, fact.line)
+        elif isinstance(fact, AttributeStore) and fact.receiver.kind in _FOREIGN:
             what = fact.receiver.path or _FOREIGN[fact.receiver.kind]
             message = f".{fact.name} of {what} is changed: keep state in objects of your own, leave this one as it is"
             yield Violation("static.monkeypatch", message, fact.line)

@@ -122,6 +122,12 @@ class Program:
         """True for a kernel, and for a plain function that is made one elsewhere."""
         return value.kind is Kind.KERNEL or (value.kind is Kind.FUNCTION and value.node in self.before.kernels)
 
+    def is_host_method(self, name: str) -> bool:
+        """True where a class of the candidate's has a method of that name that is no kernel, no property either."""
+        found = (value for (_, known), value in self.before.attributes.items() if known == name)
+        plain = (value for value in found if value.kind is Kind.FUNCTION and value.path != "property")
+        return any(not self.is_kernel(value) for value in plain)
+
 
 def parameters(node: FunctionNode) -> list[str]:
     """Names of a function's parameters that take one argument each, in order; keyword-only ones last."""

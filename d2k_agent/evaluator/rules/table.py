@@ -42,7 +42,7 @@ RULES = (
     Rule(("static.reflection",), reflection.dynamic_attributes),
     Rule(("static.reflection",), reflection.special_attributes),
     Rule(("static.reflection", "static.special_methods"), reflection.special_names),
-    Rule(("static.monkeypatch",), monkeypatch.foreign_stores),
+    Rule(("static.monkeypatch", "static.kernel_names"), monkeypatch.foreign_stores),
     Rule(("static.subclassing",), monkeypatch.foreign_bases),
     Rule(("static.tensor_math",), tensor_math.operators),
     Rule(("static.tensor_math",), tensor_math.computing_calls),
@@ -51,7 +51,7 @@ RULES = (
         ("static.tensor_methods", "static.attributes", "static.kernel_use", "static.kernel_names"),
         tensor_math.attributes,
     ),
-    Rule(("static.kernel_use",), tensor_math.kernel_calls),
+    Rule(("static.kernel_use", "static.kernel_names"), tensor_math.kernel_calls),
 )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import torch
 
 from d2k_agent.contract import Violation
-from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES
-from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, MadeText, Operation, TensorIndex
+from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES, MUTATORS
+from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, HostFunction, MadeText, Operation, TensorIndex
 from d2k_agent.evaluator.rules.machinery import INSIDES, is_own
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
@@ -122,7 +122,8 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 def _in_kernel(fact: AttributeUse, policy: Policy) -> Iterator[Violation]:
     by_full_name = fact.receiver.kind is Kind.EXTERNAL
-    if not (by_full_name or fact.name in KERNEL_TENSOR_ATTRIBUTES | policy.attributes or is_own(fact)):
+    known = KERNEL_TENSOR_ATTRIBUTES | (policy.attributes - MUTATORS)
+    if not (by_full_name or fact.name in known or (is_own(fact) and not fact.method)):
         message = f".{fact.name} is no attribute of a value in a kernel: use functions of triton.language"
         yield Violation("static.kernel_names", message, fact.line)
 
@@ -150,8 +151,11 @@ def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
 
 
 def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
-    """A kernel called like a Python function would run its body in torch."""
+    """A kernel called like a Python function would run its body in torch; a kernel's values belong to no host code."""
     for fact in facts:
+        if isinstance(fact, HostFunction):
+            message = f"{fact.name} inside a kernel is a function of the host's: make it a @triton.jit function"
+            yield Violation("static.kernel_names", message, fact.line)
         if isinstance(fact, Call) and not fact.in_kernel and fact.callee.kind is Kind.KERNEL:
             message = "a kernel is called like a Python function: launch it with kernel[grid](...)"
             yield Violation("static.kernel_use", message, fact.line)

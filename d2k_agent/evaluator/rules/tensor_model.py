@@ -38,6 +38,8 @@ _HOST_BUILTINS = frozenset(
     "bool bytes callable divmod float format hasattr hash hex id int isinstance issubclass len ord chr print range repr"
     " round str".split()
 )
+TYPE_OF = "type()"
+"""The path of a class that type() gave: that of self may be another than the class around says."""
 _CONSTANTS = frozenset(["math.pi", "math.e", "math.tau", "math.inf", "math.nan"])
 _HOST_MODULES = frozenset(["math", "time", "enum", "numbers"])
 _LIBRARIES = frozenset(["contextlib", "typing", "typing_extensions"])
@@ -89,6 +91,8 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
         return HOST
     if path.startswith("triton.runtime.driver"):
         return HOST
+    if path == "types.SimpleNamespace":
+        return Value(Kind.INSTANCE)
     return external(f"{path}()") if root in _LIBRARIES and path not in _GIVING_BACK else UNKNOWN
 
 
@@ -131,4 +135,4 @@ def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
 def _type_of(value: Value) -> Value:
     if value.is_tensor:
         return external("torch.Tensor")
-    return Value(Kind.CLASS, node=value.node) if value.kind is Kind.INSTANCE else UNKNOWN
+    return Value(Kind.CLASS, TYPE_OF, value.node) if value.kind is Kind.INSTANCE else external(TYPE_OF)

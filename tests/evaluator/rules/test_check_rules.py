@@ -164,6 +164,75 @@ def test_own_classes_do_not_hide_what_a_tensor_would_compute(lines: tuple[str, .
     assert checks(OWN + inside_run(*lines)) == expected
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("space = CACHE.get(G.shape)", "space.product = space.calls = None", "del space.product"), set()),
+        (("space = Space(G)", "space.shape = G.shape", "Space.calls = 1", "space.copy_ = None"), set()),
+        (("def hook(nargs):", "    nargs['d'].block_shape = [16]", "    nargs['d'].layout = None"), set()),
+        (("n = type(Space(G)).norm", "same = type(G) is type(CACHE.get(0))"), set()),
+        (("space = CACHE.get(G.shape)", "space.norm = None"), {"static.monkeypatch"}),
+        (("space = CACHE.get(G.shape)", "space.data = G"), {"static.monkeypatch"}),
+        (("CACHE.get(0).fn = print",), {"static.monkeypatch"}),
+        (("CACHE.get(0).atomic_add += 1",), {"static.monkeypatch"}),
+        (("setattr(CACHE.get(0), 'softmax', None)",), {"static.monkeypatch"}),
+        (("delattr(CACHE.get(0), 'softmax')",), {"static.monkeypatch"}),
+        (("kind = type(CACHE.get(0))", "kind.anything = None"), {"static.monkeypatch"}),
+        (("type(Space(G)).calls = 1",), {"static.monkeypatch"}),
+        (("for type(CACHE.get(0)).calls in ():", "    pass"), {"static.monkeypatch"}),
+    ],
+)  # fmt: skip
+def test_what_may_be_torchs_or_tritons_is_not_changed(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(OWN + inside_run(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("x = cfg.tiles + cfg.rows", False),
+        ("x = part(g) + whole(g)", False),
+        ("x = [i for i in range(2)]", False),
+        ("cfg.keep(g)", True),
+        ("host(g)", True),
+        ("x = host", True),
+        ("g.rows = 1", True),
+        ("g[0] = 1", True),
+        ("g[0] += 1", True),
+        ("for cfg.rows in range(2):\n        pass", True),
+        ("cfg.update(g)", True),
+        ("cfg.handle", True),
+    ],
+)
+def test_a_kernel_hands_nothing_to_the_host(line: str, refused: bool) -> None:
+    body = """
+class Config:
+    rows = 1
+
+    @property
+    def tiles(self):
+        return self.rows
+
+    def keep(self, value):
+        self.rows = value
+
+def host(x):
+    return x
+
+@triton.jit
+def part(x):
+    return x
+
+def whole(x):
+    return x
+
+whole = triton.jit(whole)
+
+@triton.jit
+def k(g, cfg: tl.constexpr):
+    """
+    assert checks(f"{body}{line}\n") == ({"static.kernel_names"} if refused else set())
+
+
 def test_what_the_allocator_holds_is_not_asked_for() -> None:
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved"):
         assert checks(inside_run(f"n = torch.cuda.{name}()")) == {"static.torch_names"}
