@@ -163,6 +163,8 @@ def _check(G: torch.Tensor, steps: int = 5, names: "Sequence[str]" = ()) -> Opti
 
 
 def run(G: torch.Tensor, steps: int = 5) -> torch.Tensor:
+    if not isinstance(G, torch.Tensor):
+        raise TypeError(f"run() takes a {torch.Tensor.__name__}, not {type(G).__name__}: {G.__class__.__qualname__}")
     problem = _check(G, steps=steps)
     mode = replace(Mode(), size=Size(*G.shape[-2:]))
     assert mode.elements * functools.partial(max, 1)(2) and functools.reduce(max, G.shape, 1)

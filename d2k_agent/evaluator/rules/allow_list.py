@@ -190,9 +190,9 @@ SPECIAL_METHODS = frozenset(
 )
 """Names with double underscores that a candidate may define."""
 
-SPECIAL_ATTRIBUTES = frozenset(
-    ["__name__", "__qualname__", "__doc__", "__init__", "__post_init__", "__version__", "__len__"]
-)
+LABELS = frozenset(["__name__", "__qualname__", "__doc__"])
+"""What a message calls a class or a function by: texts, that anything which may be used may be asked for."""
+SPECIAL_ATTRIBUTES = LABELS | frozenset(["__init__", "__post_init__", "__version__", "__len__"])
 """Attributes with double underscores that a candidate may read."""
 
 BASE_CLASSES = frozenset(

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from d2k_agent.evaluator.rules import facts, tensor_model
+from d2k_agent.evaluator.rules.allow_list import LABELS
 from d2k_agent.evaluator.rules.program import FunctionNode, Program
 from d2k_agent.evaluator.rules.scopes import Scope
 from d2k_agent.evaluator.rules.values import (
@@ -96,7 +97,18 @@ class Expressions:
             self._refer(value)
             self._external(value, node.lineno, aliased)
             return value
+        if self._names_a_class(node):
+            return HOST
         return self.used_attribute(self.holder(node.value), node.attr, node.lineno, aliased)
+
+    def _names_a_class(self, node: ast.Attribute) -> bool:
+        """True for `x.__class__.__name__` and its like, which is a text: the class itself goes to nobody."""
+        inner = node.value
+        if node.attr not in LABELS or not isinstance(inner, ast.Attribute) or inner.attr != "__class__":
+            return False
+        self.program.now.read.add(inner)
+        self.value(inner.value)
+        return True
 
     def used_attribute(self, receiver: Value, name: str, line: int, aliased: bool = False) -> Value:
         """The value of `receiver.name` where it is used itself, not only on the way to an attribute of its own."""
@@ -114,6 +126,8 @@ class Expressions:
             self._refer(value, called=True)
             return value
         if isinstance(node, ast.Attribute):
+            if self._names_a_class(node):
+                return HOST
             receiver = self.holder(node.value)
             return self.attribute(receiver, node.attr, node.lineno)
         return self.value(node)

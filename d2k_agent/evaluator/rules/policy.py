@@ -43,6 +43,9 @@ class Policy:
 
     def uses(self, path: str) -> bool:
         """True where the full name `path` may be used, or names a module on the way to one that may be."""
+        owner, _, name = path.rpartition(".")
+        if name in allow_list.LABELS:
+            return self.uses(owner)
         root = path.partition(".")[0]
         if root == "torch":
             return self._torch(path)

@@ -9,6 +9,7 @@ from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import (
     BUILTINS,
     KERNEL_BUILTINS,
+    LABELS,
     SPECIAL_ATTRIBUTES,
     SPECIAL_METHODS,
 )
@@ -27,7 +28,6 @@ from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
-_LABELS = frozenset(["__name__", "__qualname__", "__doc__"])
 _MODULE_NAMES = frozenset(["__all__", "__version__", "__author__", "__date__", "__license__"])
 
 
@@ -72,7 +72,7 @@ def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
     """Attributes with double underscores: the way from an object to interpreter, frames and code."""
     for fact in facts:
         if isinstance(fact, AttributeUse | AttributeStore) and _is_special(fact.name):
-            allowed = SPECIAL_ATTRIBUTES if isinstance(fact, AttributeUse) else _LABELS
+            allowed = SPECIAL_ATTRIBUTES if isinstance(fact, AttributeUse) else LABELS
             if fact.name not in allowed:
                 yield _violation(f".{fact.name} reaches behind the object: use its public attributes", fact.line)
 

@@ -6,6 +6,7 @@ from d2k_agent.evaluator.rules.allow_list import (
     ALLOCATION,
     DTYPES,
     KERNEL_DECORATORS,
+    LABELS,
     TENSOR_QUERIES,
     TUNERS,
     VIEWS,
@@ -68,7 +69,7 @@ def external_attribute(path: str) -> Value:
     root, _, name = path.partition(".")
     if (root == "torch" and name in DTYPES) or path == "torch.dtype":
         return DTYPE
-    text = path.endswith(".__version__") or path.startswith("torch.version.")
+    text = path.rpartition(".")[2] in LABELS | {"__version__"} or path.startswith("torch.version.")
     return HOST if text or path in _CONSTANTS else external(path)
 
 

@@ -187,6 +187,27 @@ def test_what_may_be_torchs_or_tritons_is_not_changed(lines: tuple[str, ...], ex
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("f'{type(G).__name__} {type(scale).__qualname__} {G.__class__.__name__.lower()} {run.__doc__}'", set()),
+        (
+            "n = torch.Tensor.__name__.lower() + torch.float16.__class__.__name__ + tl.load.__name__ + scale.__name__",
+            set(),
+        ),
+        ("n = torch.matmul.__name__", {"static.torch_names"}),
+        ("n = G.__class__", {"static.reflection"}),
+        ("n = G.__class__.sum", {"static.reflection"}),
+        ("G.__class__.__name__ = 'x'", {"static.reflection"}),
+        ("type(G).__name__ = 'x'", {"static.monkeypatch"}),
+        ("n = G.mT.sum().__class__.__name__", {"static.tensor_methods"}),
+    ],
+)
+def test_a_message_may_name_the_class_of_anything(line: str, expected: set[str]) -> None:
+    found = checks(inside_run(line))
+    assert found >= expected and bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(
     ("line", "refused"),
     [
         ("x = cfg.tiles + cfg.rows", False),
