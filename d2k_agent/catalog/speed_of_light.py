@@ -1,21 +1,25 @@
 """What a task's workloads need at least: the counts of hidden/sol.py, which is executed, and the floors that follow.
 
 An agent may see the reference's floor at most: what the best known algorithm needs would tell it the algorithm.
-The file is executed in the process that holds the keys, and a task may be a stranger's, so it is arithmetic and nothing
-else: no import, no attribute, a handful of builtins. Does not cover: ceilings (contract), latencies (latencies.py).
+A task may be a stranger's, so the file is arithmetic and nothing else: no import, no attribute, a handful of builtins;
+and it is executed apart from the process that holds the keys (arithmetic.py). Does not cover: ceilings (contract),
+latencies (latencies.py).
 """
 
 from __future__ import annotations
 
 import ast
 import dataclasses
-import traceback
-from collections.abc import Callable, Iterator, Mapping
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
+from d2k_agent.catalog import arithmetic
 from d2k_agent.catalog.reading import read_text
 from d2k_agent.catalog.task import Task
 from d2k_agent.contract import Environment
@@ -28,8 +32,6 @@ FUNCTIONS = ("reference_flops", "reference_bytes", "best_flops", "best_bytes")
 LINK_FUNCTIONS = ("reference_link_bytes", "best_link_bytes")
 """Both or none: of a task for several ranks, what one of them sends."""
 Algorithm = Literal["reference", "best"]
-BUILTINS = {item.__name__: item for item in (abs, float, int, len, max, min, range, round, sum)}
-"""All that sol.py has beside its own functions."""
 
 
 @dataclass(frozen=True)
@@ -41,80 +43,96 @@ class Counts:
 
 
 class SpeedOfLight:
-    """The counts of one task, by workload."""
+    """The counts of one task, by workload. `text` of hidden/sol.py is known to be arithmetic."""
 
-    def __init__(
-        self,
-        slug: str,
-        path: Path,
-        functions: Mapping[str, Callable[[Mapping[str, Any]], object]],
-        ranks: int | None = None,
-    ) -> None:
-        self._slug, self._path, self._functions, self._ranks = slug, path, functions, ranks
+    def __init__(self, slug: str, path: Path, text: str, ranks: int | None = None) -> None:
+        self._slug, self._path, self._text, self._ranks = slug, path, text, ranks
 
     def counts(self, workload: Mapping[str, Any], ranks: int | None = None) -> Counts:
-        """The counts for the parameters of a workload. Raises UsageError naming task, file and line.
+        """The counts for the parameters of a workload, as counts_each() has them."""
+        return self.counts_each([workload], ranks)[0]
 
-        A task for several ranks is given their number as the parameter `ranks`: None is its usual one.
+    def counts_each(self, workloads: Sequence[Mapping[str, Any]], ranks: int | None = None) -> list[Counts]:
+        """The counts for the parameters of each workload; the file is executed once, in a process of its own.
+
+        Raises UsageError naming task, file and line of a file that does not run, does not end or lacks a function. A
+        task for several ranks is given their number as the parameter `ranks`: None is its usual one.
         """
-        given = workload if self._ranks is None else {**workload, "ranks": ranks or self._ranks}
-        return Counts(self._work("reference", given), self._work("best", given))
+        more = {} if self._ranks is None else {"ranks": ranks or self._ranks}
+        answer = self._executed([{**workload, **more} for workload in workloads])
+        if "problem" in answer:
+            raise _error(self._slug, self._path, *answer["problem"])
+        lines = answer["lines"]
+        needed = FUNCTIONS + LINK_FUNCTIONS * any(name in lines for name in LINK_FUNCTIONS)
+        missing = [name for name in needed if name not in lines]
+        if missing:
+            told = f"defines no {missing[0]}(workload); it needs {', '.join(needed)}"
+            raise _error(self._slug, self._path, 1, told)
+        return [
+            Counts(self._work("reference", lines, values), self._work("best", lines, values))
+            for values in answer["calls"]
+        ]
 
-    def _work(self, algorithm: Algorithm, workload: Mapping[str, Any]) -> Work:
-        flops = self._call(f"{algorithm}_flops", workload)
-        known = isinstance(flops, dict) and set(flops) <= set(PRODUCTS) and all(map(_is_count, flops.values()))
-        if not isinstance(flops, dict) or not known:
-            wanted = f"counts of operations by class ({', '.join(PRODUCTS)}), finite and at least 0"
-            raise self._wrong(f"{algorithm}_flops", f"must return {wanted}, not {flops!r:.80}")
-        size = self._call(f"{algorithm}_bytes", workload)
-        if not _is_count(size) or not size:
-            raise self._wrong(f"{algorithm}_bytes", f"must return a finite number of bytes above 0, not {size!r:.80}")
-        assert isinstance(size, (int, float))
-        return Work({kind: float(count) for kind, count in flops.items()}, float(size), self._sent(algorithm, workload))
-
-    def _sent(self, algorithm: Algorithm, workload: Mapping[str, Any]) -> float:
-        name = f"{algorithm}_link_bytes"
-        if name not in self._functions:
-            return 0.0
-        sent = self._call(name, workload)
-        if not _is_count(sent):
-            raise self._wrong(name, f"must return a finite number of bytes of at least 0, not {sent!r:.80}")
-        assert isinstance(sent, (int, float))
-        return float(sent)
-
-    def _call(self, name: str, workload: Mapping[str, Any]) -> object:
+    def _executed(self, workloads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """What arithmetic.py answers."""
+        asked = {
+            "path": str(self._path),
+            "text": self._text,
+            "names": FUNCTIONS + LINK_FUNCTIONS,
+            "workloads": workloads,
+        }
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-B", arithmetic.__file__],
+            input=json.dumps(asked).encode(),
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            raise _error(self._slug, self._path, 1, f"it computes for more than {arithmetic.COMPUTING_S} s")
         try:
-            return self._functions[name](dict(workload))
-        except Exception as problem:  # noqa: BLE001 - the task's author wrote it, and raises what they like
-            raise _raised(self._slug, self._path, problem) from None
+            answer: dict[str, Any] = json.loads(done.stdout)
+        except ValueError:
+            told = f"Python ended with status {done.returncode} while it executed the file"
+            raise _error(self._slug, self._path, 1, told) from None
+        return answer
 
-    def _wrong(self, name: str, told: str) -> UsageError:
-        function = self._functions[name]
-        line = function.__code__.co_firstlineno if isinstance(function, FunctionType) else 1
-        return _error(self._slug, self._path, line, f"{name}(workload) {told}")
+    def _work(self, algorithm: Algorithm, lines: Mapping[str, int], values: Mapping[str, Any]) -> Work:
+        def wrong(name: str, wanted: str) -> UsageError:
+            told = f"{name}(workload) must return {wanted}, not {values[name]['shown']}"
+            return _error(self._slug, self._path, lines[name], told)
+
+        flops = values[f"{algorithm}_flops"]["value"]
+        if not isinstance(flops, dict) or not set(flops) <= set(PRODUCTS) or not all(map(_is_count, flops.values())):
+            classes = f"counts of operations by class ({', '.join(PRODUCTS)}), finite and at least 0"
+            raise wrong(f"{algorithm}_flops", classes)
+        size = values[f"{algorithm}_bytes"]["value"]
+        if not _is_count(size) or not size:
+            raise wrong(f"{algorithm}_bytes", "a finite number of bytes above 0")
+        links = f"{algorithm}_link_bytes"
+        sent = values[links]["value"] if links in values else 0
+        if not _is_count(sent):
+            raise wrong(links, "a finite number of bytes of at least 0")
+        return Work({kind: float(count) for kind, count in flops.items()}, float(size), float(sent))
 
 
 def speed_of_light(task: Task) -> SpeedOfLight | None:
-    """The counts of a task, whose hidden/sol.py is executed; None where it has none.
+    """The counts of a task, which its hidden/sol.py computes; None where it has none.
 
-    Raises UsageError naming task, file and line of a file that does not run or lacks a function.
+    Raises UsageError naming task, file and line of a file that is no Python, or no arithmetic.
     """
     path = task.folder / "hidden" / SOL_FILE
     if not path.is_file():
         return None
-    names: dict[str, Any] = {"__builtins__": dict(BUILTINS)}
+    text = read_text(path)
     try:
-        tree = ast.parse(read_text(path), str(path))
-        for line, told in _beyond_arithmetic(tree):
-            raise _error(task.slug, path, line, f"{told} is no arithmetic, and counts need nothing else")
-        exec(compile(tree, str(path), "exec"), names)
-    except Exception as problem:  # noqa: BLE001 - as in _call
-        raise _raised(task.slug, path, problem) from None
-    needed = FUNCTIONS + LINK_FUNCTIONS * any(name in names for name in LINK_FUNCTIONS)
-    missing = [name for name in needed if not callable(names.get(name))]
-    if missing:
-        raise _error(task.slug, path, 1, f"defines no {missing[0]}(workload); it needs {', '.join(needed)}")
-    return SpeedOfLight(task.slug, path, {name: names[name] for name in needed}, next(iter(task.ranks), None))
+        tree = ast.parse(text, str(path))
+    except SyntaxError as problem:
+        raise _error(task.slug, path, problem.lineno or 1, problem.msg) from None
+    except (ValueError, MemoryError, RecursionError) as problem:  # a zero byte, or nested too deeply
+        raise _error(task.slug, path, 1, f"{type(problem).__name__}: {problem}") from None
+    for line, told in _beyond_arithmetic(tree):
+        raise _error(task.slug, path, line, f"{told} is no arithmetic, and counts need nothing else")
+    return SpeedOfLight(task.slug, path, text, next(iter(task.ranks), None))
 
 
 def counts_of(task: Task, details: Mapping[str, Any] | None = None) -> dict[str, Counts]:
@@ -126,8 +144,8 @@ def counts_of(task: Task, details: Mapping[str, Any] | None = None) -> dict[str,
     sol, details = speed_of_light(task), details or {}
     if sol is None:
         return {}
-    found = {item.label: sol.counts(item.params, details.get("ranks")) for item in task.workloads}
-    return {label: counts_as_run(counts, details) for label, counts in found.items()}
+    found = sol.counts_each([item.params for item in task.workloads], details.get("ranks"))
+    return {item.label: counts_as_run(counts, details) for item, counts in zip(task.workloads, found, strict=True)}
 
 
 def counts_as_run(counts: Counts, details: Mapping[str, Any]) -> Counts:
@@ -152,18 +170,8 @@ def _beyond_arithmetic(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.id
 
 
-def _is_count(value: object) -> bool:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and 0 <= value < float("inf")  # type: ignore[operator]
-
-
-def _raised(slug: str, path: Path, problem: BaseException) -> UsageError:
-    if isinstance(problem, UsageError):
-        return problem
-    lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if frame.filename == str(path)]
-    line = problem.lineno if isinstance(problem, SyntaxError) else lines[-1] if lines else None
-    told = problem.msg if isinstance(problem, SyntaxError) else f"{type(problem).__name__}: {problem!s:.200}"
-    return _error(slug, path, line or 1, told)
+def _is_count(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and 0 <= value < float("inf")
 
 
 def _error(slug: str, path: Path, line: int, told: str) -> UsageError:

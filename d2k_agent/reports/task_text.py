@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from d2k_agent.catalog import SourceLatencies, measured_digest, source_latencies, speed_of_light
+from d2k_agent.catalog import SourceLatencies, counts_of, measured_digest, source_latencies
 from d2k_agent.contract.gpu import device_name
 from d2k_agent.reports.headroom import Floors, floors_of, remarks, sol_score
 from d2k_agent.reports.tables import UNKNOWN, number, readable_time, table
@@ -68,15 +68,15 @@ def workload_floors(task: Task, ceilings: KnownOf) -> list[WorkloadFloors]:
 
     Raises UsageError where hidden/sol.py or hidden/baselines.json is wrong.
     """
-    latencies, sol = source_latencies(task.folder), speed_of_light(task)
+    latencies, counts = source_latencies(task.folder), counts_of(task)
     found = []
     for workload in task.workloads:
         known = latencies.get(workload.label)
         gpu = WHERE_NOT_MEASURED if known is None else known.device
         limits, floors = ceilings(gpu), Floors(None, None)
         launch_known = limits is not None and limits.launch_us is not None
-        if sol is not None and limits is not None:
-            floors = floors_of(sol.counts(workload.params), limits)
+        if workload.label in counts and limits is not None:
+            floors = floors_of(counts[workload.label], limits)
         found.append(WorkloadFloors(workload.label, gpu, floors, known, launch_known))
     return found
 

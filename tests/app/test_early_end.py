@@ -29,10 +29,10 @@ SLOW = Ceilings("NVIDIA H200", copy_gb_s=Ceiling(1.0, Provenance("measured", "a 
 COUNTER = """
 import sys
 executed = []
-sys.addaudithook(lambda event, found: executed.append(found[0].co_filename) if event == "exec" else None)
+sys.addaudithook(lambda event, found: executed.extend(found[1]) if event == "subprocess.Popen" else None)
 from d2k_agent.cli.entry import main
 status = main(sys.argv[1:])
-print("executed", sum(str(name).endswith("sol.py") for name in executed), "status", status)
+print("executed", sum(str(word).endswith("arithmetic.py") for word in executed), "status", status)
 """
 
 

@@ -89,6 +89,11 @@ def counted(task: Task) -> Counts | None:
         ('{"fp16": 3 * workload["n"]}', "5", 12, "not 5"),
         ("return 2 *", "return 0 *", 8, "must return a finite number of bytes above 0, not 0"),
         ('2 * workload["n"]', '"many"', 8, "not 'many'"),
+        ('2 * workload["n"]', "10 ** 400", 8, "must return a finite number of bytes above 0, not 1000"),
+        ('2 * workload["n"]', "10 ** 5000", 8, "not something of type int"),
+        ('{"fp16": 3 * workload["n"]}', '{"fp16": {}}', 12, r"best_flops\(workload\) must .*not \{'fp16': \{\}\}"),
+        ('{"fp16": 3 * workload["n"]}', "{n: n for n in range(101)}", 12, r"not \{0: 0, 1: 1"),
+        ('"""Counts."""', "X = 0 * [0] * 10 ** 12 or [0] * 10 ** 12", 1, "MemoryError"),
     ],
 )
 def test_a_wrong_file_is_named_with_task_and_line(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
@@ -96,6 +101,21 @@ def test_a_wrong_file_is_named_with_task_and_line(tmp_path: Path, old: str, new:
     wrong = task(tmp_path, GOOD.replace(old, new, 1))
     with pytest.raises(UsageError, match=rf"task double: .*sol\.py, line {line}: .*{told}.*; correct the file"):
         counted(wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("return 2 *", "while True: pass\n    return 2 *", 9, "TimeoutError: it computes for more than 2 s"),
+        ('"""Counts."""', "X = 10 ** 10 ** 9", 1, "it computes for more than 2 s|MemoryError"),
+        ('"""Counts."""', "X = sum(range(10 ** 12))", 1, "it computes for more than 2 s"),
+    ],
+)
+def test_a_file_that_does_not_end_is_ended_and_named(tmp_path: Path, old: str, new: str, line: int, told: str) -> None:
+    """Also where the interpreter looks at no signal, as within a sum."""
+    endless = task(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(UsageError, match=rf"task double: .*sol\.py, line {line}: .*({told}).*; correct the file"):
+        counted(endless)
 
 
 def test_what_the_cache_keeps_between_calls_is_in_no_floor() -> None:
