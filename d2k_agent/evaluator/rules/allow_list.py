@@ -94,7 +94,7 @@ TRITON = frozenset(
     " triton.constexpr_function triton.JITFunction triton.CompilationError triton.OutOfResources triton.__version__"
     " triton.runtime.autotune triton.runtime.heuristics triton.runtime.Config triton.runtime.JITFunction"
     " triton.runtime.set_allocator triton.runtime.OutOfResources triton.runtime.errors.OutOfResources"
-    " triton.runtime.jit triton.compiler.CompilationError triton.compiler.errors.CompilationError"
+    " triton.compiler.CompilationError triton.compiler.errors.CompilationError"
     " triton.runtime.driver.active.get_current_target triton.runtime.driver.active.get_current_device"
     " triton.runtime.driver.active.utils.get_device_properties"
     " triton.tools.tensor_descriptor.TensorDescriptor triton.tools.tensor_descriptor.TensorDescriptor.from_tensor"
@@ -111,7 +111,7 @@ TRITON_MODULES = frozenset(
     "triton triton.language triton.runtime triton.tools triton.tools.tensor_descriptor triton.compiler"
     " triton.experimental triton.experimental.gluon triton.runtime.errors triton.compiler.errors".split()
 )
-KERNEL_DECORATORS = frozenset(["triton.jit", "triton.runtime.jit", "triton.experimental.gluon.jit"])
+KERNEL_DECORATORS = frozenset(["triton.jit", "triton.experimental.gluon.jit"])
 TUNERS = frozenset("triton.autotune triton.heuristics triton.runtime.autotune triton.runtime.heuristics".split())
 
 TENSOR_QUERIES = frozenset(

@@ -203,14 +203,15 @@ class Expressions:
 
     def _compare(self, node: ast.Compare) -> Value:
         left = self.value(node.left)
-        result = HOST
+        result = HOST  # unless an operand may be a tensor: then so may the result
         for operator, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.value(right_node)
             symbol = _SYMBOLS.get(type(operator))
             if symbol is not None:
                 tensors = left.is_tensor or right.is_tensor
                 self.program.emit(facts.Operation(node.lineno, False, symbol, tensors))
-                result = TENSOR if tensors else result
+                unsure = Kind.UNKNOWN in (left.kind, right.kind, result.kind)
+                result = TENSOR if tensors or result.is_tensor else UNKNOWN if unsure else HOST
             left = right
         return result
 

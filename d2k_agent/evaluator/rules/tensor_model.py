@@ -36,13 +36,13 @@ _TRANSPARENT = frozenset(
     " torch.inference_mode torch.inference_mode() torch.enable_grad torch.enable_grad()".split()
 )
 _HOST_BUILTINS = frozenset(
-    "bool bytes callable divmod float format hasattr hash hex id int isinstance issubclass len ord chr print range repr"
-    " round str".split()
+    "bool bytes callable float format hasattr hash hex id int isinstance issubclass len ord chr print range repr"
+    " str".split()
 )
 TYPE_OF = "type()"
 """The path of a class that type() gave: that of self may be another than the class around says."""
 _CONSTANTS = frozenset(["math.pi", "math.e", "math.tau", "math.inf", "math.nan"])
-_HOST_MODULES = frozenset(["math", "time", "enum", "numbers"])
+_HOST_MODULES = frozenset(["math", "time", "numbers"])
 _LIBRARIES = frozenset(["contextlib", "typing", "typing_extensions"])
 _GIVING_BACK = frozenset(["typing.NamedTuple", "typing.NewType", "typing.TypedDict", "typing.cast"])
 """Functions of those modules whose result is the candidate's own."""
@@ -126,8 +126,8 @@ def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
         return many([items(element(value) for value in arguments)])
     if name in ("min", "max", "sum", "next"):
         return join_all(arguments) if len(arguments) > 1 and name != "sum" else element(first)
-    if name in ("abs", "pow"):
-        return first
+    if name in ("abs", "pow", "divmod", "round"):
+        return first  # a number of numbers only: what else it is asked of answers as it likes
     if name == "type" and len(arguments) == 1:
         return _type_of(first)
     return UNKNOWN

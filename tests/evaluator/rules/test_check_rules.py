@@ -254,6 +254,23 @@ def k(g, cfg: tl.constexpr):
     assert checks(f"{body}{line}\n") == ({"static.kernel_names"} if refused else set())
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("n = (scale > 2).sum()",), {"static.attributes"}),
+        (("n = (1 < scale < 2).any()",), {"static.attributes"}),
+        (("n = divmod(scale, 2)[0].sum()",), {"static.attributes"}),
+        (("n = round(scale).sum()",), {"static.attributes"}),
+        (("n = triton.Config({'a': scale}).kwargs['a'].sum()",), {"static.attributes"}),
+        (("n = (scale is None) + (len(G.shape) > 2) + (scale in (1, 2))", "m = n + (scale > 2)"), set()),
+        (("n = round(len(G.shape) / 2).bit_length() + divmod(G.numel(), 2)[1]",), set()),
+        (("c = triton.Config({'B': 1}, num_warps=4)", "n = c.kwargs['B'] * c.num_warps"), set()),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_tensor_is_not_taken_for_a_number(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(inside_run(*lines)) == expected
+
+
 def test_what_the_allocator_holds_is_not_asked_for() -> None:
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved"):
         assert checks(inside_run(f"n = torch.cuda.{name}()")) == {"static.torch_names"}

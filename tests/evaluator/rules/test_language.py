@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-from d2k_agent.evaluator.rules import check_rules, language
+from d2k_agent.evaluator.rules import allow_list, check_rules, language
 from d2k_agent.evaluator.rules.policy import policy_of
+
+FIND_MODULES = """
+import sys, pkgutil, types
+for name in sys.argv[1:]:
+    try:
+        found = pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, RuntimeError):  # of another version, or of a GPU
+        continue
+    if isinstance(found, types.ModuleType):
+        print(name)
+"""
 
 
 @pytest.mark.parametrize(
@@ -37,6 +49,12 @@ def test_gluon_is_asked_as_well(part: str) -> None:
     tried = ("nvidia.hopper.mbarrier.init", "_core.wraps") if part == "language" else ("hopper.TensorDescriptor",)
     assert [policy_of({}).uses(f"{prefix}.{name}") for name in tried] == [True, False][: len(tried)]
     assert not policy_of({}).uses("triton.experimental.gluon.nvidia.hopper.dataclass")
+
+
+def test_what_is_allowed_by_its_name_is_no_module_of_others() -> None:
+    names = sorted(allow_list.TORCH) + sorted(allow_list.TRITON)
+    asked = [sys.executable, "-c", FIND_MODULES, *names]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split() == []
 
 
 def test_this_process_does_not_import_triton_for_it() -> None:
