@@ -146,10 +146,15 @@ LATENCIES = """{
         (
             {
                 "best_bytes": "def best_bytes(workload):\n    return 2e9\n",
-                "best_flops": 'def best_flops(workload):\n    return {"fp16": 1.1e12}\n',
+                "best_flops": 'def best_flops(workload):\n    return {"fp8": 1.1e12}\n',
             },
             2.0,
             "on n8 the best known algorithm has more operations and bytes than the reference",
+        ),
+        (
+            {"best_bytes": "def best_bytes(workload):\n    return 9.6e9\n"},
+            2.0,
+            r"best algorithm's floor of 1.997 ms is above the reference's of 1.011 ms, by .* sheet of NVIDIA H200",
         ),
     ],
 )
@@ -161,3 +166,14 @@ def test_counts_are_checked(tmp_path: Path, changes: dict[str, str], expert_ms: 
     assert set(found) == (set() if said is None else {"speed of light"})
     if said is not None:
         assert all(part in found["speed of light"] for part in said.split(".*"))
+
+
+def test_where_nothing_was_measured_the_best_algorithm_may_need_more_on_one_gpu_and_not_on_all(tmp_path: Path) -> None:
+    """2.9 GB take longer than 0.8 Tflop on an H100 and on a B200; on an H200, whose memory is faster, 4.2 GB do."""
+    reference = {"reference_flops": 'def reference_flops(workload):\n    return {"fp16": 0.8e12}\n'}
+    cheap = {"best_flops": "def best_flops(workload):\n    return {}\n"}
+    for gigabytes, above in ((2.9, False), (4.2, True)):
+        more = {"best_bytes": f"def best_bytes(workload):\n    return {gigabytes}e9\n"}
+        sol = "\n\n".join((COUNTS | reference | cheap | more).values())
+        folder = write_task(tmp_path / f"{above}", files={"hidden/sol.py": sol})
+        assert ("speed of light" in failed(folder)) is above
