@@ -23,7 +23,7 @@ RIGHT = ("times", "sampled", "modelled each", "Tflop", "GB moved", "GB once", "s
 
 
 def modelled_text(modelled: ModelledLatency, floors_ms: Mapping[str, float]) -> str:
-    """A line and a table a workload, then what the numbers rest on; where nothing is modelled, why.
+    """A line and a table a workload, then what the numbers are and rest on; where no launch is modelled, why.
 
     `floors_ms` are floors of the best known algorithm by workload: what is modelled below one is told.
     """
@@ -32,6 +32,8 @@ def modelled_text(modelled: ModelledLatency, floors_ms: Mapping[str, float]) -> 
         return "\n".join([*lines, *_reasons(modelled)])
     for workload in modelled.workloads:
         lines += ["", *_workload(workload, floors_ms.get(workload.label))]
+    if all(launch.ms is None for workload in modelled.workloads for launch in workload.launches):
+        return "\n".join(lines)
     lines += ["", *LEGEND]
     if modelled.basis:
         lines += ["", "What the model rests on:", *(f"  {sentence}" for sentence in modelled.basis)]

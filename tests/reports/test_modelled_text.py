@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from d2k_agent.contract.modelled import ModelledLatency, ModelledLaunch, ModelledWorkload
 from d2k_agent.contract.wire import from_data, to_data
-from d2k_agent.reports.modelled_text import modelled_line, modelled_mean, modelled_text
+from d2k_agent.reports.modelled_text import LEGEND, modelled_line, modelled_mean, modelled_text
 
 PRODUCT = ModelledLaunch(
     "product",
@@ -77,3 +79,14 @@ def test_a_launch_that_is_not_modelled_has_no_counts_and_zeros_of_older_records_
     assert from_data(ModelledLaunch, {**data, "product_flops": {}, "moved_bytes": 0.0}).moved_bytes == 0.0
     with pytest.raises(ValueError, match="modelled without a count of its work"):
         ModelledLaunch("k", (1,), 1, 1, 1.0)
+
+
+def test_what_numbers_rest_on_is_told_only_where_there_are_numbers() -> None:
+    none = replace(MODELLED, workloads=MODELLED.workloads[1:])
+    headline, _, workload, *rows = modelled_text(none, {}).splitlines()
+    assert headline == "Not modelled for h200, and nothing was measured"
+    assert workload == "large: not modelled: queue: a branch depends"
+    assert [row.split()[0] for row in rows] == ["launch", "queue"]
+    beside = replace(none, workloads=(ModelledWorkload("large", None, (QUEUE, PRODUCT), "queue: a branch depends"),))
+    text = modelled_text(beside, {})
+    assert LEGEND[0] in text and "What the model rests on:" in text, "the product's row has numbers"
