@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import string
 from collections.abc import Callable
 
 from d2k_agent.evaluator.rules import facts, tensor_model
@@ -97,7 +98,7 @@ class Expressions:
             self._refer(value)
             self._external(value, node.lineno, aliased)
             return value
-        if self._names_a_class(node):
+        if self._names_a_class(node) or self._fills_a_text(node):
             return HOST
         return self.used_attribute(self.holder(node.value), node.attr, node.lineno, aliased)
 
@@ -108,6 +109,14 @@ class Expressions:
             return False
         self.program.now.read.add(inner)
         self.value(inner.value)
+        return True
+
+    def _fills_a_text(self, node: ast.Attribute) -> bool:
+        """True for `"...".format` of a text that is written out and whose fields read nothing of what fills them."""
+        text = node.value.value if isinstance(node.value, ast.Constant) else None
+        if node.attr != "format" or not isinstance(text, str) or _reads_attributes(text):
+            return False
+        self.program.now.read.add(node.value)
         return True
 
     def used_attribute(self, receiver: Value, name: str, line: int, aliased: bool = False) -> Value:
@@ -126,7 +135,7 @@ class Expressions:
             self._refer(value, called=True)
             return value
         if isinstance(node, ast.Attribute):
-            if self._names_a_class(node):
+            if self._names_a_class(node) or self._fills_a_text(node):
                 return HOST
             receiver = self.holder(node.value)
             return self.attribute(receiver, node.attr, node.lineno)
@@ -262,6 +271,15 @@ class Expressions:
         if receiver.kind is Kind.MANY:
             return receiver if isinstance(node.slice, ast.Slice) else element(receiver)
         return receiver if receiver.kind is Kind.HOST else UNKNOWN
+
+
+def _reads_attributes(text: str) -> bool:
+    """True where a field of a text names an attribute or an item, or where str.format cannot read the text."""
+    try:
+        parts = [(field, inner) for _, field, inner, _ in string.Formatter().parse(text) if field is not None]
+    except ValueError:
+        return True
+    return any("." in field or "[" in field or _reads_attributes(inner or "") for field, inner in parts)
 
 
 def _item(receiver: Value, index: ast.expr) -> Value:

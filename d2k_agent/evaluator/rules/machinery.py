@@ -40,7 +40,8 @@ MACHINERY = (
     | _KERNELS
     | _MODULES
 )
-_OWN = (Kind.INSTANCE, Kind.CLASS)
+OWN = (Kind.INSTANCE, Kind.CLASS)
+"""What looks like the candidate's own."""
 
 
 def is_own(fact: AttributeUse) -> bool:
@@ -48,7 +49,7 @@ def is_own(fact: AttributeUse) -> bool:
 
     Private names are the candidate's where its own classes are asked for them.
     """
-    if fact.receiver.kind in _OWN:
+    if fact.receiver.kind in OWN:
         return fact.name not in INSIDES
     gave_back = fact.receiver.kind is Kind.EXTERNAL  # what a library's function returns has that library's attributes
     return fact.own and not gave_back and not fact.name.startswith("_") and fact.name not in MACHINERY

@@ -24,10 +24,12 @@ from d2k_agent.evaluator.rules.facts import (
     SpecialName,
     TextAsCode,
 )
+from d2k_agent.evaluator.rules.machinery import OWN
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
+_FILLING = frozenset(["format", "format_map"])
 _MODULE_NAMES = frozenset(["__all__", "__version__", "__author__", "__date__", "__license__"])
 
 
@@ -75,6 +77,14 @@ def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
             allowed = SPECIAL_ATTRIBUTES if isinstance(fact, AttributeUse) else LABELS
             if fact.name not in allowed:
                 yield _violation(f".{fact.name} reaches behind the object: use its public attributes", fact.line)
+
+
+def texts_that_read(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
+    """str.format of a text that is not written out, or whose fields read attributes: of frames, of anything."""
+    for fact in facts:
+        if isinstance(fact, AttributeUse) and fact.name in _FILLING and fact.receiver.kind not in OWN:
+            message = f".{fact.name} may read any attribute by a text: write an f-string, or plain fields in a literal"
+            yield _violation(message, fact.line)
 
 
 def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:

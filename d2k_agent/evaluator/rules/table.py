@@ -41,6 +41,7 @@ RULES = (
     ),
     Rule(("static.reflection",), reflection.dynamic_attributes),
     Rule(("static.reflection",), reflection.special_attributes),
+    Rule(("static.reflection",), reflection.texts_that_read),
     Rule(("static.reflection", "static.special_methods"), reflection.special_names),
     Rule(("static.monkeypatch", "static.kernel_names"), monkeypatch.foreign_stores),
     Rule(("static.subclassing",), monkeypatch.foreign_bases),

@@ -13,7 +13,7 @@ import torch
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES, MUTATORS
 from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, HostFunction, MadeText, Operation, TensorIndex
-from d2k_agent.evaluator.rules.machinery import INSIDES, MACHINERY, is_own
+from d2k_agent.evaluator.rules.machinery import INSIDES, MACHINERY, OWN, is_own
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
 
@@ -163,7 +163,7 @@ def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 def _unknown(fact: AttributeUse, policy: Policy) -> bool:
     receiver, known = fact.receiver, policy.tensor | policy.attributes | KERNEL_ATTRIBUTES
-    if receiver.kind in (Kind.INSTANCE, Kind.CLASS) and fact.name in (_OF_TENSORS | MACHINERY) - known:
+    if receiver.kind in OWN and fact.name in (_OF_TENSORS | MACHINERY) - known:
         return not fact.own  # a method that is called through a container may get a tensor for self
     if receiver.kind in _DEFINITELY_NO_TENSOR:
         return fact.name.startswith("_") and not is_own(fact)

@@ -208,6 +208,28 @@ def test_a_message_may_name_the_class_of_anything(line: str, expected: set[str])
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("x = 'a {} {0!r:>{width}} {{x.y}} {n:.3f}'.format(1, width=2, n=3.0)", set()),
+        ("x = list(map('{}'.format, G.shape))", set()),
+        ("x = f'{G.shape[0]:.2f} {format(2)} {scale!r}'", set()),
+        ("x = '{0.gi_frame}'.format(scale)", {"static.reflection"}),
+        ("x = '{0[a]}'.format(scale)", {"static.reflection"}),
+        ("x = '{:{0.gi_frame}}'.format(scale)", {"static.reflection"}),
+        ("x = scale.format(scale)", {"static.reflection"}),
+        ("x = ('{0.gi_' + 'frame}').format(scale)", {"static.reflection"}),
+        ("x = str.format('{0.gi_frame}', scale)", {"static.reflection"}),
+        ("x = '{a.gi_frame}'.format_map({'a': scale})", {"static.reflection"}),
+        ("x = getattr('{0.gi_frame}', 'format')(scale)", {"static.reflection"}),
+        ("f = '{0.gi_frame}'.format", {"static.reflection"}),
+        ("match scale:\n        case str(format=f):\n            f(scale)", {"static.reflection"}),
+    ],
+)
+def test_a_text_that_is_filled_reads_no_attributes(line: str, expected: set[str]) -> None:
+    assert checks(inside_run(line)) == expected
+
+
+@pytest.mark.parametrize(
     ("line", "refused"),
     [
         ("x = cfg.tiles + cfg.rows", False),
