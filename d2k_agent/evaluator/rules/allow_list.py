@@ -1,7 +1,10 @@
 """What a candidate may use: the defaults that a task's rules.toml extends or restricts.
 
-An allow-list: what is not named here is not allowed. Decided by what glue is (allocation, views, strides, shape, dtype
-and device queries, same-dtype copies); everything else belongs in a Triton kernel.
+What is not named here is not allowed, with four exceptions: names below triton.language that are Triton's own
+(language.py), fields and methods of the candidate's own classes as far as machinery.py lets them pass, public
+attributes of what is certainly a number, a text or a property of a device, and imports that nobody uses. Decided by
+what glue is (allocation, views, strides, shape, dtype and device queries, same-dtype copies); everything else belongs
+in a Triton kernel.
 """
 
 from __future__ import annotations
