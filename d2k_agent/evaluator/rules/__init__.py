@@ -1,7 +1,8 @@
 """Static rules: what a candidate's source may use, from an allow-list, with names resolved.
 
 Covers: imports, names of torch, Triton and Python, attributes and arithmetic of tensors outside kernels, reflection,
-changes of what the candidate does not own, and whether run() can reach a launch. Comments and strings never count.
+changes of what the candidate does not own, and whether run() can reach a launch. Comments never count, and texts only
+where they stand for types or are filled by str.format.
 
 Does not cover: what cannot be seen without running, such as a cache of results or a tensor whose type is hidden in an
 unknown value. For those the evaluator verifies outputs and looks at the kernels that really ran.
