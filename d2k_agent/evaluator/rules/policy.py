@@ -63,8 +63,7 @@ class Policy:
         if path in self.torch or path in allow_list.TORCH_MODULES:
             return True
         owner, _, name = path.rpartition(".")
-        # A method of torch.Tensor counts as the method; a member of what is allowed passes.
-        return name in self.tensor if owner == "torch.Tensor" else owner in self.torch - {"torch.Tensor"}
+        return owner == "torch.Tensor" and name in self.tensor  # counts as the method
 
     def _triton(self, path: str) -> bool:
         if path in self.triton_denied:
