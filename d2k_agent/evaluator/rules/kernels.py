@@ -74,6 +74,6 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
         names = [name for name in names if name.startswith("_")]
         value = external(value.path)
     for name in names:
-        own, host_method = name in program.own_names, program.is_host_method(name)
+        own, host_method = name in program.own_names, name in program.host_methods
         program.emit(facts.AttributeUse(node.lineno, True, value, name, own, host_method))
         value = value if value.kind is Kind.EXTERNAL else UNKNOWN

@@ -54,6 +54,7 @@ class Program:
         self.settled = settled_names(tree)
         self.renames_itself = _renames_itself(tree)
         self._global_names = _global_names(tree)
+        self.host_methods: frozenset[str] = frozenset()
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -64,6 +65,7 @@ class Program:
         kept = ("arguments", "results", "attributes", "module", "stores", "escaped", "kernels")
         changed = any(getattr(self.before, name) != getattr(self.now, name) for name in kept)
         self.before, self.now = self.now, Round()
+        self.host_methods = self._plain_methods()
         return changed
 
     def lookup(self, scope: Scope, name: str) -> Value | None:
@@ -122,11 +124,10 @@ class Program:
         """True for a kernel, and for a plain function that is made one elsewhere."""
         return value.kind is Kind.KERNEL or (value.kind is Kind.FUNCTION and value.node in self.before.kernels)
 
-    def is_host_method(self, name: str) -> bool:
-        """True where a class of the candidate's has a method of that name that is no kernel, no property either."""
-        found = (value for (_, known), value in self.before.attributes.items() if known == name)
-        plain = (value for value in found if value.kind is Kind.FUNCTION and value.path != "property")
-        return any(not self.is_kernel(value) for value in plain)
+    def _plain_methods(self) -> frozenset[str]:
+        """Names of methods of the candidate's classes that are no kernels, no properties either."""
+        found = ((name, value) for (_, name), value in self.before.attributes.items() if value.kind is Kind.FUNCTION)
+        return frozenset(name for name, value in found if value.path != "property" and not self.is_kernel(value))
 
 
 def parameters(node: FunctionNode) -> list[str]:
