@@ -259,11 +259,20 @@ class _Statements:
         self.expressions.value(function)
         return True
 
+    def _base(self, node: ast.expr) -> str:
+        """What a class derives from: a full name, "" where it is the candidate's own.
+
+        A generic type counts as what it is of, a call as what is called.
+        """
+        value = self.expressions.value(node)
+        if value.kind not in (Kind.CLASS, Kind.HOST, Kind.NONE) and isinstance(node, (ast.Call, ast.Subscript)):
+            value = self.expressions.holder(node.func if isinstance(node, ast.Call) else node.value)
+        if value.kind in (Kind.EXTERNAL, Kind.BUILTIN):
+            return value.path.removesuffix("()")
+        return "" if value.kind in (Kind.CLASS, Kind.HOST, Kind.NONE) else "what nobody can follow"
+
     def _classdef(self, node: ast.ClassDef) -> None:
-        bases = []
-        for base in [*node.bases, *(keyword.value for keyword in node.keywords)]:
-            value = self.expressions.value(base)
-            bases.append(value.path.removesuffix("()") if value.kind in (Kind.EXTERNAL, Kind.BUILTIN) else "")
+        bases = [self._base(base) for base in [*node.bases, *(keyword.value for keyword in node.keywords)]]
         self.program.emit(facts.ClassDefinition(node.lineno, False, node.name, tuple(filter(None, bases))))
         for decorator in node.decorator_list:
             self.expressions.value(decorator)

@@ -296,6 +296,30 @@ def test_what_may_be_a_tensor_is_not_taken_for_a_number(lines: tuple[str, ...], 
     assert checks(inside_run(*lines)) == expected
 
 
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("A(Space)", set()),
+        ("A(collections.namedtuple('P', 'a b'))", set()),
+        ("A(typing.NamedTuple('P', [('a', int)]))", set()),
+        ("A(typing.Protocol[T], typing.Generic[T])", set()),
+        ("A(typing.TypedDict, total=False)", set()),
+        ("A(list[int], metaclass=abc.ABCMeta)", {"static.subclassing"}),
+        ("A(list[int])", set()),
+        ("A(CACHE.get(0))", {"static.subclassing"}),
+        ("A(type(CACHE.get(0)))", {"static.subclassing"}),
+        ("A(CACHE[0])", {"static.subclassing"}),
+        ("A(metaclass=CACHE.get(0))", {"static.subclassing"}),
+        ("A(type(torch.empty(1)))", {"static.subclassing"}),
+    ],
+)
+def test_a_class_derives_from_what_can_be_followed(head: str, expected: set[str]) -> None:
+    body = (
+        f"\nimport abc\nimport collections\nimport typing\n\nT = typing.TypeVar('T')\n\nclass {head}:\n    a: int = 1\n"
+    )
+    assert checks(OWN + body) - {"static.module_names"} == expected
+
+
 def test_what_the_allocator_holds_is_not_asked_for() -> None:
     for name in ("memory_allocated", "max_memory_allocated", "memory_reserved"):
         assert checks(inside_run(f"n = torch.cuda.{name}()")) == {"static.torch_names"}
