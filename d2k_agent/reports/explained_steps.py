@@ -19,7 +19,7 @@ STEPS = {
     "profile": "one call under the profiler",
     "baseline": "the baseline's latencies, where they are not known yet",
     "correctness": "smoke workloads and hidden variations, new inputs before each call",
-    "captured": "whether run() could be compiled whole at the registered shapes, where it is right",
+    "captured": "whether all of run() compiles at the registered shapes as well",
     "launches": "whether run() launches a kernel of its own",
     "late": "the expensive hidden variations",
     "timing": "latencies, and the clocks that check them",
