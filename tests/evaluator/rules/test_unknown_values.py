@@ -1,0 +1,133 @@
+"""Values that the rules cannot follow: what may be a tensor, or a type of torch's or Triton's, is taken for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evaluator.rules.asking import OWN, checks, inside_run
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("space = Space(G)", "out = space.matmul(G)"), set()),
+        (("space = CACHE.get(G.shape)", "copy[(1,)](G, space.norm, 1, BLOCK=16)"), set()),
+        (("space = CACHE.get(G.shape)", "norm = space.norm", "space.product(G)"), set()),
+        (("space = CACHE.get(G.shape)", "x = space.matmul(G)"), {"static.attributes"}),
+        (("space = CACHE.get(G.shape)", "x = space.norm(2)"), {"static.attributes"}),
+        (("f = CACHE.get(G.shape).norm", "g = f if scale else steps", "x = g(2)"), {"static.attributes"}),
+        (("f = getattr(CACHE.get(G.shape), 'norm')", "x = f(2)"), {"static.attributes"}),
+    ],
+)  # fmt: skip
+def test_own_classes_do_not_hide_what_a_tensor_would_compute(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(OWN + inside_run(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("space = CACHE.get(G.shape)", "space.product = space.calls = None", "del space.product"), set()),
+        (("space = Space(G)", "space.shape = G.shape", "Space.calls = 1", "space.copy_ = None"), set()),
+        (("def hook(nargs):", "    nargs['d'].block_shape = [16]", "    nargs['d'].layout = None"), set()),
+        (("n = type(Space(G)).norm", "same = type(G) is type(CACHE.get(0))"), set()),
+        (("space = CACHE.get(G.shape)", "space.norm = None"), {"static.monkeypatch"}),
+        (("space = CACHE.get(G.shape)", "space.data = G"), {"static.monkeypatch"}),
+        (("CACHE.get(0).fn = print",), {"static.monkeypatch"}),
+        (("CACHE.get(0).atomic_add += 1",), {"static.monkeypatch"}),
+        (("setattr(CACHE.get(0), 'softmax', None)",), {"static.monkeypatch"}),
+        (("delattr(CACHE.get(0), 'softmax')",), {"static.monkeypatch"}),
+        (("kind = type(CACHE.get(0))", "kind.anything = None"), {"static.monkeypatch"}),
+        (("type(Space(G)).calls = 1",), {"static.monkeypatch"}),
+        (("for type(CACHE.get(0)).calls in ():", "    pass"), {"static.monkeypatch"}),
+    ],
+)  # fmt: skip
+def test_what_may_be_torchs_or_tritons_is_not_changed(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(OWN + inside_run(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("x = cfg.tiles + cfg.rows", False),
+        ("x = part(g) + whole(g)", False),
+        ("x = [i for i in range(2)]", False),
+        ("cfg.keep(g)", True),
+        ("host(g)", True),
+        ("x = host", True),
+        ("g.rows = 1", True),
+        ("g[0] = 1", True),
+        ("g[0] += 1", True),
+        ("for cfg.rows in range(2):\n        pass", True),
+        ("cfg.update(g)", True),
+        ("cfg.handle", True),
+    ],
+)
+def test_a_kernel_hands_nothing_to_the_host(line: str, refused: bool) -> None:
+    body = """
+class Config:
+    rows = 1
+
+    @property
+    def tiles(self):
+        return self.rows
+
+    def keep(self, value):
+        self.rows = value
+
+def host(x):
+    return x
+
+@triton.jit
+def part(x):
+    return x
+
+def whole(x):
+    return x
+
+whole = triton.jit(whole)
+
+@triton.jit
+def k(g, cfg: tl.constexpr):
+    """
+    assert checks(f"{body}{line}\n") == ({"static.kernel_names"} if refused else set())
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("n = (scale > 2).sum()",), {"static.attributes"}),
+        (("n = (1 < scale < 2).any()",), {"static.attributes"}),
+        (("n = divmod(scale, 2)[0].sum()",), {"static.attributes"}),
+        (("n = round(scale).sum()",), {"static.attributes"}),
+        (("n = triton.Config({'a': scale}).kwargs['a'].sum()",), {"static.attributes"}),
+        (("n = (scale is None) + (len(G.shape) > 2) + (scale in (1, 2))", "m = n + (scale > 2)"), set()),
+        (("n = round(len(G.shape) / 2).bit_length() + divmod(G.numel(), 2)[1]",), set()),
+        (("c = triton.Config({'B': 1}, num_warps=4)", "n = c.kwargs['B'] * c.num_warps"), set()),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_tensor_is_not_taken_for_a_number(lines: tuple[str, ...], expected: set[str]) -> None:
+    assert checks(inside_run(*lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        ("A(Space)", set()),
+        ("A(collections.namedtuple('P', 'a b'))", set()),
+        ("A(typing.NamedTuple('P', [('a', int)]))", set()),
+        ("A(typing.Protocol[T], typing.Generic[T])", set()),
+        ("A(typing.TypedDict, total=False)", set()),
+        ("A(list[int], metaclass=abc.ABCMeta)", {"static.subclassing"}),
+        ("A(list[int])", set()),
+        ("A(CACHE.get(0))", {"static.subclassing"}),
+        ("A(type(CACHE.get(0)))", {"static.subclassing"}),
+        ("A(CACHE[0])", {"static.subclassing"}),
+        ("A(metaclass=CACHE.get(0))", {"static.subclassing"}),
+        ("A(type(torch.empty(1)))", {"static.subclassing"}),
+    ],
+)
+def test_a_class_derives_from_what_can_be_followed(head: str, expected: set[str]) -> None:
+    body = (
+        f"\nimport abc\nimport collections\nimport typing\n\nT = typing.TypeVar('T')\n\nclass {head}:\n    a: int = 1\n"
+    )
+    assert checks(OWN + body) - {"static.module_names"} == expected
