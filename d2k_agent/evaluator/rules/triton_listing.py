@@ -34,7 +34,7 @@ def _import_all(prefix: str) -> None:
     for found in pkgutil.walk_packages(package.__path__, f"{prefix}.", onerror=lambda name: None):
         try:
             importlib.import_module(found.name)
-        except Exception:  # noqa: BLE001, S112 - a part for other hardware may fail in any way, for a candidate too
+        except (ImportError, AttributeError, OSError, RuntimeError):  # a part for other hardware, for a candidate too
             continue
 
 
