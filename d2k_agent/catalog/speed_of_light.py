@@ -25,9 +25,10 @@ from d2k_agent.catalog.task import Task
 from d2k_agent.contract import Environment
 from d2k_agent.contract.ceilings import PRODUCTS, Ceilings, Floor, Work, floor_of
 from d2k_agent.contract.rotation import MOST_SETS, sets_for, staying_bytes
-from d2k_agent.errors import UsageError
+from d2k_agent.errors import MachineError, UsageError
 
 SOL_FILE = "sol.py"
+_MOST_S = 60
 FUNCTIONS = ("reference_flops", "reference_bytes", "best_flops", "best_bytes")
 LINK_FUNCTIONS = ("reference_link_bytes", "best_link_bytes")
 """Both or none: of a task for several ranks, what one of them sends."""
@@ -81,12 +82,17 @@ class SpeedOfLight:
             "names": FUNCTIONS + LINK_FUNCTIONS,
             "workloads": workloads,
         }
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-B", arithmetic.__file__],
-            input=json.dumps(asked).encode(),
-            capture_output=True,
-            check=False,
-        )
+        command = [sys.executable, "-I", "-S", "-B", arithmetic.__file__]
+        given = json.dumps(asked).encode()
+        try:
+            done = subprocess.run(command, input=given, capture_output=True, check=False, timeout=_MOST_S)
+        except subprocess.TimeoutExpired:  # not of computing, which is bounded there
+            told = (
+                f"the process that executes {self._path} has not answered within {_MOST_S} s: the machine is too busy"
+            )
+            raise MachineError(told) from None
+        except OSError as problem:
+            raise MachineError(f"no process can be started to execute {self._path}: {problem}") from problem
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             raise _error(self._slug, self._path, 1, f"it computes for more than {arithmetic.COMPUTING_S} s")
         try:

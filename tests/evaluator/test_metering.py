@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from d2k_agent.evaluator.metering import CallMeter
+from d2k_agent.evaluator.attached import AttachedSet
+from d2k_agent.evaluator.devices.inside import inside
+from d2k_agent.evaluator.metering import CallMeter, MeteredCalls
 from d2k_agent.evaluator.rules import allow_list
+from d2k_agent.evaluator.timing.timed import TimedCalls
 
 LAUNCH = """
 import sys
@@ -238,3 +241,12 @@ def test_what_a_launch_runs_of_the_candidate_is_metered_and_the_kernels_work_is_
     command = [sys.executable, program, where]
     done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == said, done.stderr
+
+
+def test_handing_outputs_over_is_no_copy_of_a_timed_call() -> None:
+    x = torch.ones(64)
+    given = AttachedSet([x], torch.zeros(0, dtype=torch.uint8), torch.zeros(1 << 12, dtype=torch.uint8))
+    calls = TimedCalls(torch.empty_like, [given], inside("cpu"))
+    calls.handle("steps", {"calls": 1}, [])
+    assert calls.handle("give", {"set": 0}, [])[0] == b"D"
+    assert calls.metered == MeteredCalls()

@@ -10,23 +10,31 @@ from importlib.util import find_spec
 
 from d2k_agent.evaluator.rules.allow_list import TRITON_PREFIXES
 
+_MOST_S = 120
+_UNTOLD = "the installed Triton cannot say what its language has"
 _LISTING = "d2k_agent.evaluator.rules.triton_listing"
 
 
 @functools.cache
 def names() -> dict[str, dict[str, str]]:
-    """What the installed Triton has, as triton_listing.py says it. Raises RuntimeError where Triton cannot be asked.
+    """What the installed Triton has, as triton_listing.py says it. Raises OSError where Triton cannot be asked.
 
     Asked outside: this process must stay able to fork both kinds of zygote, so it never imports Triton.
     """
     # By its text: an evaluator that came as an archive has no files.
     text = find_spec(_LISTING).loader.get_source(_LISTING)  # type: ignore[union-attr]
     command = [sys.executable, "-P", "-c", text, *sorted(TRITON_PREFIXES)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_MOST_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise OSError(f"{_UNTOLD}: it took more than {_MOST_S} s") from None
     if done.returncode != 0:
-        last = done.stderr.strip().rpartition("\n")[2]
-        raise RuntimeError(f"the installed Triton cannot say what its language has: {last}")
+        raise OSError(f"{_UNTOLD}: {done.stderr.strip().rpartition(chr(10))[2]}")
     found: dict[str, dict[str, str]] = json.loads(done.stdout)
+    if "triton.language" not in found:
+        raise OSError(f"{_UNTOLD}: it cannot be imported; see what `python3 -c 'import triton.language'` says")
     return found
 
 

@@ -60,7 +60,7 @@ def check_rules(source: str, rules: Mapping[str, Any]) -> tuple[Violation, ...]:
     """Every violation in a candidate's source, by line. `rules` is a task's parsed rules.toml.
 
     A source that the analysis fails on has one violation, `static.unreadable`.
-    Raises SyntaxError for text that does not parse, ValueError for rules that make no sense, RuntimeError where the
+    Raises SyntaxError for text that does not parse, ValueError for rules that make no sense, OSError where the
     installed Triton cannot be asked for its names.
     """
     policy = policy_of(rules)
