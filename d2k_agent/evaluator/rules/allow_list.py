@@ -115,6 +115,8 @@ TRITON_MODULES = frozenset(
     " triton.experimental triton.experimental.gluon triton.runtime.errors triton.compiler.errors".split()
 )
 KERNEL_DECORATORS = frozenset(["triton.jit", "triton.experimental.gluon.jit"])
+CONSTEXPR_DECORATORS = frozenset(["triton.constexpr_function", "triton.experimental.gluon.constexpr_function"])
+"""What they give is the host's: a kernel may call it with what is known when it is compiled."""
 TUNERS = frozenset("triton.autotune triton.heuristics triton.runtime.autotune triton.runtime.heuristics".split())
 
 TENSOR_QUERIES = frozenset(

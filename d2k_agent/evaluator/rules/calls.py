@@ -6,6 +6,7 @@ import ast
 
 from d2k_agent.evaluator.rules import facts, tensor_model
 from d2k_agent.evaluator.rules.expressions import Expressions
+from d2k_agent.evaluator.rules.kernel_names import of_triton
 from d2k_agent.evaluator.rules.program import FunctionNode, parameters
 from d2k_agent.evaluator.rules.values import HOST, NONE, UNKNOWN, Kind, Value, join
 
@@ -76,6 +77,9 @@ class Calls(Expressions):
     ) -> Value:
         """The value of a call; `node` is None for a decorator."""
         if callee.kind is Kind.EXTERNAL:
+            constant = of_triton(self.program, callee.path, [*arguments, *(value for _, value in keywords)])
+            if constant is not None:
+                return constant
             result = tensor_model.external_result(callee.path, arguments)
             if result.kind is Kind.KERNEL and result.node is not None:
                 self.program.now.kernels.add(result.node)
@@ -83,6 +87,8 @@ class Calls(Expressions):
         if callee.kind is Kind.BUILTIN:
             if callee.path in _MARKS and arguments and arguments[0].kind is Kind.FUNCTION:
                 return Value(Kind.FUNCTION, callee.path, arguments[0].node)
+            if callee.path == "staticmethod" and arguments and arguments[0].kind is Kind.KERNEL:
+                return arguments[0]
             return tensor_model.builtin_result(callee.path, arguments)
         if callee.kind is Kind.TENSOR_METHOD:
             return tensor_model.tensor_method_result(callee.path)

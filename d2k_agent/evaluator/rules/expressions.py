@@ -17,6 +17,7 @@ from d2k_agent.evaluator.rules.values import (
     UNKNOWN,
     Kind,
     Value,
+    as_list,
     contains_tensor,
     element,
     external,
@@ -151,7 +152,9 @@ class Expressions:
             return tensor_model.tensor_attribute(name)
         if receiver.kind in (Kind.INSTANCE, Kind.CLASS) and receiver.node is not None:
             return self._member(receiver, name)
-        if receiver.kind in (Kind.HOST, Kind.DTYPE):
+        if receiver.kind is Kind.HOST:
+            return receiver
+        if receiver.kind is Kind.DTYPE:
             return HOST
         if receiver.kind in (Kind.MANY, Kind.ITEMS) and name in ("get", "pop", "setdefault", "popleft"):
             return Value(Kind.UNKNOWN, items=(element(receiver),))
@@ -203,7 +206,7 @@ class Expressions:
             return many(left.items)
         if isinstance(operator, ast.Add) and left.kind in sequences and right.kind in sequences:
             return many([*left.items, *right.items])
-        return HOST if left.kind is right.kind is Kind.HOST else UNKNOWN
+        return join(left, right) if left.kind is right.kind is Kind.HOST else UNKNOWN
 
     def _unaryop(self, node: ast.UnaryOp) -> Value:
         value = self.value(node.operand)
@@ -243,7 +246,8 @@ class Expressions:
             return many([element(value) if isinstance(item, ast.Starred) else value for item, value in spread])
         return items(values)
 
-    _list = _tuple
+    def _list(self, node: ast.List) -> Value:
+        return as_list(self._tuple(node))
 
     def _set(self, node: ast.Set) -> Value:
         return many([self.value(item) for item in node.elts])

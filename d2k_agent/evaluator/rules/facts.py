@@ -120,6 +120,13 @@ class HostFunction(Fact):
 
 
 @dataclass(frozen=True)
+class HostValue(Fact):
+    """A kernel reads a name of the host's that Triton would not compile, or gives such a name a value."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class MadeText(Fact):
     """A value becomes part of a text: in an f-string, or as an argument of str.format."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from d2k_agent.evaluator.rules import facts
+from d2k_agent.evaluator.rules.kernel_names import constant, is_kernels, makes_plainly
 from d2k_agent.evaluator.rules.program import FunctionNode, Program, comprehension_names, local_names
 from d2k_agent.evaluator.rules.scopes import Scope
 from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, external
@@ -33,6 +34,8 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
             program.emit(facts.Import(part.lineno, True, module, None, used=True))
         elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
             program.emit(facts.ItemStore(part.lineno, True, UNKNOWN))
+        elif isinstance(part, (ast.Global, ast.Nonlocal)):
+            program.emit(facts.HostValue(part.lineno, True, part.names[0]))
         elif isinstance(part, ast.MatchClass):
             for name in part.kwd_attrs:
                 program.emit(facts.AttributeUse(part.lineno, True, UNKNOWN, name, name in program.own_names))
@@ -67,13 +70,29 @@ def _resolve(program: Program, node: ast.Name | ast.Attribute, local: set[str], 
         elif found.node is not None:
             program.now.references[kernel].add(found.node)
         value = Value(Kind.BUILTIN, inner.id) if found is None else found
-    if value.kind is Kind.FUNCTION and not program.is_kernel(value):
-        program.emit(facts.HostFunction(node.lineno, True, ast.unparse(inner)))
-    if value.kind is Kind.EXTERNAL:
-        program.emit(facts.ExternalUse(node.lineno, True, ".".join([value.path, *names])))
+        if found is not None:
+            _judge(program, value, inner.id, names, node.lineno, scope.settled(inner.id))
+    if value.kind is Kind.EXTERNAL or (value.either and all(one.kind is Kind.EXTERNAL for one in value.either)):
         names = [name for name in names if name.startswith("_")]
-        value = external(value.path)
+        value = external((value.either or (value,))[0].path)
     for name in names:
         own, host_method = name in program.own_names, name in program.host_methods
         program.emit(facts.AttributeUse(node.lineno, True, value, name, own, host_method))
         value = value if value.kind is Kind.EXTERNAL else UNKNOWN
+
+
+def _judge(program: Program, value: Value, name: str, attributes: list[str], line: int, in_function: bool) -> None:
+    """Note what a kernel reads of a name that is not its own, and whether it is one that kernels may read."""
+    if value.kind is Kind.CLASS and not attributes and makes_plainly(program, value):
+        return
+    if value.kind is Kind.CLASS and attributes:
+        value, attributes = constant(program, value, attributes[0]), []
+    if value.kind is Kind.FUNCTION and not program.is_kernel(value):
+        program.emit(facts.HostFunction(line, True, name))
+    elif value.kind is Kind.BUILTIN:
+        program.emit(facts.BuiltinUse(line, True, value.path))
+    elif not is_kernels(program, value) or (in_function and value.kind is Kind.HOST):
+        program.emit(facts.HostValue(line, True, name))
+    for one in value.either or (value,):
+        if one.kind is Kind.EXTERNAL:
+            program.emit(facts.ExternalUse(line, True, ".".join([one.path, *attributes])))

@@ -54,11 +54,15 @@ class Program:
         self.settled = settled_names(tree)
         self.renames_itself = _renames_itself(tree)
         self._global_names = _global_names(tree)
+        self.set_attributes = _set_attributes(tree)
+        self.classes: dict[str, list[ast.ClassDef]] = defaultdict(list)
         self.host_methods: frozenset[str] = frozenset()
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.methods[node.name].append(node)
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name].append(node)
 
     def advance(self) -> bool:
         """Start the next round; False when the last one found nothing that the one before it had not."""
@@ -190,6 +194,18 @@ def _own_names(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.Call):
             names.update(_named_fields(node))
     return frozenset(names)
+
+
+def _set_attributes(tree: ast.Module) -> frozenset[str]:
+    """Names of attributes that some statement or setattr() sets, of whatever."""
+    calls = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr"
+    )
+    named = (argument.value for call in calls for argument in call.args if isinstance(argument, ast.Constant))
+    stored = (
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    )
+    return frozenset([*stored, *(name for name in named if isinstance(name, str))])
 
 
 def _own_methods(tree: ast.Module) -> frozenset[str]:

@@ -12,7 +12,16 @@ import torch
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import EXCEPTIONS, KERNEL_ATTRIBUTES, KERNEL_TENSOR_ATTRIBUTES, MUTATORS
-from d2k_agent.evaluator.rules.facts import AttributeUse, Call, Fact, HostFunction, MadeText, Operation, TensorIndex
+from d2k_agent.evaluator.rules.facts import (
+    AttributeUse,
+    Call,
+    Fact,
+    HostFunction,
+    HostValue,
+    MadeText,
+    Operation,
+    TensorIndex,
+)
 from d2k_agent.evaluator.rules.machinery import INSIDES, MACHINERY, OWN, is_own
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
@@ -155,6 +164,12 @@ def kernel_calls(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     for fact in facts:
         if isinstance(fact, HostFunction):
             message = f"{fact.name} inside a kernel is a function of the host's: make it a @triton.jit function"
+            yield Violation("static.kernel_names", message, fact.line)
+        if isinstance(fact, HostValue):
+            message = (
+                f"{fact.name} inside a kernel is the host's, and no number, text, dtype or kernel that the rules can"
+                " follow: hand it over as an argument, or write a constant as tl.constexpr(...) in the module"
+            )
             yield Violation("static.kernel_names", message, fact.line)
         if isinstance(fact, Call) and not fact.in_kernel and fact.callee.kind is Kind.KERNEL:
             message = "a kernel is called like a Python function: launch it with kernel[grid](...)"

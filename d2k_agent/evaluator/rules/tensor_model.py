@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from d2k_agent.evaluator.rules.allow_list import (
     ALLOCATION,
+    CONSTEXPR_DECORATORS,
     DTYPES,
     KERNEL_DECORATORS,
     LABELS,
@@ -18,6 +19,7 @@ from d2k_agent.evaluator.rules.values import (
     UNKNOWN,
     Kind,
     Value,
+    as_tuple,
     element,
     external,
     items,
@@ -79,7 +81,7 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
     root, _, name = path.partition(".")
     if path.removesuffix("()") in KERNEL_DECORATORS and first.kind in (Kind.FUNCTION, Kind.KERNEL):
         return Value(Kind.KERNEL, node=first.node)
-    if path in TUNERS or path in KERNEL_DECORATORS:
+    if path in TUNERS or path in KERNEL_DECORATORS or path in CONSTEXPR_DECORATORS:
         return external(f"{path}()")
     if path.removesuffix("()") in TUNERS:
         return first if first.kind is Kind.KERNEL else UNKNOWN
@@ -94,6 +96,8 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
         return HOST
     if path == "types.SimpleNamespace":
         return Value(Kind.INSTANCE)
+    if path == "enum.auto":
+        return HOST  # by the time anybody reads it
     return external(f"{path}()") if root in _LIBRARIES and path not in _GIVING_BACK else UNKNOWN
 
 
@@ -114,12 +118,10 @@ def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
     first = arguments[0] if arguments else UNKNOWN
     if name in _HOST_BUILTINS:
         return HOST
-    if name in ("list", "tuple", "sorted", "reversed", "set", "frozenset", "iter", "filter"):
-        return (
-            first
-            if name == "tuple" and first.kind is Kind.ITEMS
-            else many([element(arguments[-1])] if arguments else [])
-        )
+    if name == "tuple":
+        return items(first.items) if first.kind is Kind.ITEMS else as_tuple(many([element(first)]))
+    if name in ("list", "sorted", "reversed", "set", "frozenset", "iter", "filter"):
+        return many([element(arguments[-1])] if arguments else [])
     if name == "enumerate":
         return many([items([HOST, element(first)])])
     if name == "zip":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class Kind(enum.Enum):
@@ -48,6 +48,8 @@ class Value:
     path: str = ""
     node: ast.AST | None = None
     items: tuple[Value, ...] = ()
+    either: tuple[Value, ...] = ()
+    """What something unknown is one of, where kernels, names of modules and constants were joined."""
     size: int = field(default=1, compare=False)
     """Values inside, itself included."""
 
@@ -58,6 +60,12 @@ class Value:
 
 
 _LARGEST = 1000
+FIXED = "tuple"
+"""The path of values that are alike and that a tuple holds."""
+_MOST_ALTERNATIVES = 8
+_PLAIN = (Kind.EXTERNAL, Kind.KERNEL, Kind.HOST, Kind.DTYPE)
+MUTABLE = "list"
+"""The path of a list written out, and of what may be one: a tuple has none."""
 UNKNOWN = Value(Kind.UNKNOWN)
 NONE = Value(Kind.NONE)
 HOST = Value(Kind.HOST)
@@ -94,14 +102,37 @@ def join(first: Value, second: Value) -> Value:
     if first.kind is Kind.NONE:
         return second
     if first.kind is second.kind is Kind.ITEMS and len(first.items) == len(second.items):
-        return items(join(a, b) for a, b in zip(first.items, second.items, strict=True))
+        joined = items(join(a, b) for a, b in zip(first.items, second.items, strict=True))
+        return as_list(joined) if MUTABLE in (first.path, second.path) else joined
     sequences = (Kind.ITEMS, Kind.MANY)
     if first.kind in sequences and second.kind in sequences:
         return many([*first.items, *second.items])
     hosts = (Kind.HOST, Kind.DTYPE)
     if all(value.kind in hosts or _only_host(value) for value in (first, second)):
-        return HOST
-    return Value(Kind.UNKNOWN, path=" ".join(sorted(attribute_names(first) | attribute_names(second))))
+        mutable = any(value.path == MUTABLE or value.kind is Kind.MANY for value in (first, second))
+        return Value(Kind.HOST, MUTABLE) if mutable else HOST
+    names = " ".join(sorted(attribute_names(first) | attribute_names(second)))
+    return Value(Kind.UNKNOWN, path=names, either=_alternatives(first, second))
+
+
+def as_list(value: Value) -> Value:
+    """The same items in a list, which may be changed."""
+    return replace(value, path=MUTABLE) if value.kind is Kind.ITEMS else value
+
+
+def as_tuple(value: Value) -> Value:
+    """The same values in a tuple, which nobody changes."""
+    return replace(value, path=FIXED) if value.kind is Kind.MANY else value
+
+
+def _alternatives(*values: Value) -> tuple[Value, ...]:
+    found: dict[Value, None] = {}
+    for value in values:
+        one_of = value.either if value.kind is Kind.UNKNOWN else (value,)
+        if not one_of or any(choice.kind not in _PLAIN for choice in one_of):
+            return ()
+        found.update(dict.fromkeys(one_of))
+    return tuple(found) if len(found) <= _MOST_ALTERNATIVES else ()
 
 
 def attribute_names(value: Value) -> set[str]:
