@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 EVALUATE = "d2k-agent evaluate tasks/muon solution.py"
 COMPILE = "d2k-agent compile tasks/muon solution.py --target b200"
+_UNTIMED = "nothing was measured, so this counts as a failure; use a machine with an NVIDIA GPU"
 
 
 def add(commands: Commands) -> None:
@@ -59,6 +61,7 @@ def run_evaluate(arguments: argparse.Namespace) -> int:
         return _verify(arguments)
     verdict = _judge(JobKind.EVALUATE, arguments)
     if arguments.require_timing and verdict.status is VerdictStatus.UNTIMED:
+        print(f"--require-timing: {_UNTIMED}", file=sys.stderr)
         return 1
     return 0 if verdict.status.acceptable else 1
 
@@ -94,8 +97,13 @@ def _verify(arguments: argparse.Namespace) -> int:
         print_text(verified_text(comparison, str(earlier)))
         if arguments.explain:
             print_text(f"\n{explained_text(comparison.now, _headroom(arguments, comparison.now))}")
-    timed = comparison.latencies and comparison.comparable
-    return 0 if comparison.verified and (timed or not arguments.require_timing) else 1
+    lacking = arguments.require_timing and not (comparison.latencies and comparison.comparable)
+    if lacking:
+        print(
+            "--require-timing: no latencies could be compared (see above), so this counts as a failure",
+            file=sys.stderr,
+        )
+    return 0 if comparison.verified and not lacking else 1
 
 
 def run_compile(arguments: argparse.Namespace) -> int:

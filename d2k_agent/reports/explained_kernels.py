@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from d2k_agent.contract import CompileReport, KernelReport, Verdict
 from d2k_agent.contract.wording import counted
 from d2k_agent.reports.compile_text import MOST_WARNINGS
-from d2k_agent.reports.explained_steps import cut_short
+from d2k_agent.reports.explained_steps import cut_short, deciding_step
 from d2k_agent.reports.tables import count, table
 
 WIDTH = 112
@@ -26,7 +26,8 @@ def kernels_text(verdict: Verdict) -> str:
     on a GPU."""
     report = verdict.compile_report
     if report is None:
-        lines = [f"nothing was compiled: {cut_short(verdict) or 'it was not asked for'}"]
+        before = deciding_step(verdict) in (None, "static") and cut_short(verdict)
+        lines = [f"nothing was compiled: {before or 'it was not asked for'}"]
     else:
         lines = list(_lines(report, told=report.error == verdict.message))
     return "\n".join([*lines, *_ran(verdict)])

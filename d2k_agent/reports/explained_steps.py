@@ -125,7 +125,7 @@ def _outcome(verdict: Verdict, name: str) -> str:
         return "nothing to do"
     report = verdict.compile_report
     if report is None:
-        return "nothing to do" if name in ("compile", "precision") else "passed"
+        return "nothing to do" if name in ("compile", "precision", "captured") else "passed"
     if report.error is not None and name in ("compile", "precision"):
         return "not captured" if name == "compile" else "nothing to do"
     return "passed"

@@ -136,7 +136,7 @@ def _share(check: Check) -> str:
     if not check.passed:
         return "failed"
     if check.limit is None:
-        return "reported only"
+        return "passed" if check.value is None else "reported only"
     if check.value is None or not check.limit or check.gate.endswith("_share"):
         return "-"
     return f"{100 * check.value / check.limit:.0f} %"
@@ -168,7 +168,8 @@ def _bytes(value: float | None) -> str:
 def _machine(verdict: Verdict) -> Iterator[str]:
     here = verdict.environment
     yield f"{here.machine}; {', '.join(_device(here))}"
-    yield f"torch {here.torch}, triton {here.triton}, Python {here.python}; compiled for {here.target}"
+    compiled = "target" if verdict.compile_report is None else "compiled for"
+    yield f"torch {here.torch}, triton {here.triton}, Python {here.python}; {compiled} {here.target}"
     match here.isolation:
         case None:
             yield "No code of the candidate was executed."

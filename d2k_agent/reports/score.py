@@ -34,7 +34,7 @@ class Scored:
     @property
     def title(self) -> str:
         """The candidate in words."""
-        standing = "selection" if self.ranked else "provisional candidate, unranked"
+        standing = "selection" if self.ranked else "provisional candidate, which the run did not measure"
         other = self.judged_for not in (None, self.target)
         judged = f" (the run itself was judged for {self.judged_for})" if other else ""
         return (

@@ -78,7 +78,7 @@ def test_the_bundle_holds_winner_task_checks_baseline_report_and_evaluator(expor
 def test_one_command_scores_it_and_says_that_a_cpu_is_no_b200(bundle: Path) -> None:
     done = score(bundle, "--device", "cpu")
     assert done.returncode == 0, done.stderr
-    assert "turn 3 of run (provisional candidate, unranked)" in done.stdout
+    assert "turn 3 of run (provisional candidate, which the run did not measure)" in done.stdout
     assert "nothing was measured on " in done.stdout and "says nothing about b200" in done.stdout
     assert "written to score.json" in done.stderr
     data = json.loads((bundle / "score.json").read_text())

@@ -34,7 +34,7 @@ def test_the_selection_is_scored_else_the_provisional_candidate_and_it_is_said_w
 ) -> None:
     winner = subject(ended_run(tmp_path, ranked=ranked))
     assert (winner.scored.ranked, winner.scored.turn, winner.scored.why) == (ranked, 3, "because")
-    assert ("unranked" in winner.scored.title) is not ranked
+    assert ("provisional" in winner.scored.title) is not ranked
     assert winner.candidate == HONEST + "# the winner\n" and winner.baseline == HONEST
     assert winner.scored.target == winner.scored.judged_for == "b200"
     assert subject(ended_run(tmp_path / "2"), target="h200").scored.target == "h200"

@@ -62,6 +62,7 @@ def test_explain_follows_a_comparison(folder: Path) -> None:
 def test_whoever_requires_times_is_not_content_with_status_and_checks(folder: Path) -> None:
     answer = verify(folder, "verdict.json", "--require-timing")
     assert answer.status == 1 and "verdict.json holds" in answer.out and "neither verdict has a latency" in answer.out
+    assert "--require-timing: no latencies could be compared" in answer.err
 
 
 def test_a_page_and_an_object_at_once_are_refused(folder: Path) -> None:

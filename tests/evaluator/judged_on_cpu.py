@@ -1,8 +1,8 @@
 """Judges candidates with the order of checks that a GPU has, on the CPU device; prints what each came to, one a line.
 
 A program of its own, since it forks zygotes. stdin: a list of {"candidate": source, "baseline": source or null,
-"static_rules": whether they are asked, "shipped": slug of a task that ships, timed at its first smoke workload; where it
-is left out, the task is that of scaling.py}.
+"static_rules": whether they are asked, "shipped": slug of a task that ships, timed at its first smoke workload; where
+it is left out, the task is that of scaling.py}.
 """
 
 from __future__ import annotations

@@ -284,6 +284,17 @@ def test_host_code_that_could_not_be_captured_is_no_failure_of_the_compiler() ->
     )
 
 
+def test_where_nothing_was_compiled_no_step_says_that_it_was() -> None:
+    whole = untimed()
+    last = whole.workloads[-1]
+    repeat = replace(last, checks=(*last.checks, Check("*", "repeat", None, None, True)))
+    text = explained_text(replace(whole, compile_report=None, workloads=(*whole.workloads[:-1], repeat)))
+    assert row(section(text, "Checked, in this order"), "captured").startswith("captured nothing to do")
+    assert "nothing was compiled: it was not asked for" in section(text, "Kernels")
+    assert "compiled for" not in section(text, "Machine")
+    assert "* repeat - - passed" in " ".join(text.split()), "it decides, and has no number"
+
+
 def test_a_step_of_another_evaluator_is_shown_and_decides_nothing_that_came_after_it() -> None:
     text = explained_text(replace(incorrect(), seconds={"static": 0.1, "warming": 2.0, "correctness": 3.0}))
     assert "in the step correctness" in text
