@@ -11,6 +11,7 @@ from d2k_agent.contract.wording import counted
 from d2k_agent.reports.compile_text import failure_words, importance, not_launched, spilled
 from d2k_agent.reports.tables import NOT_READ, UNKNOWN, count, table
 from d2k_agent.reports.verdict_data import verdict_data
+from d2k_agent.reports.verdict_text import violation_text
 
 MOST_WARNINGS = 20
 MOST_GRIDS = 2
@@ -54,6 +55,7 @@ def _lines(item: Inspected) -> Iterator[str]:
     report, verdict = item.verdict.compile_report, item.verdict
     if report is None:
         yield f"{item.target}: {verdict.status}: {verdict.message}"
+        yield from (f"  {violation_text(violation)}" for violation in verdict.violations)
         return
     launched = sorted(launched_kernels(item), key=importance)
     rows = _rows(launched)

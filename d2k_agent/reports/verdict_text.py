@@ -64,7 +64,7 @@ def _head(verdict: Verdict) -> list[str]:
     report = verdict.compile_report
     if verdict.message and not (report is not None and report.error == verdict.message):
         lines.append(verdict.message)
-    return lines + _section("Rule violations:", [_violation(item) for item in verdict.violations])
+    return lines + _section("Rule violations:", [violation_text(item) for item in verdict.violations])
 
 
 def _tail(verdict: Verdict) -> list[str]:
@@ -89,7 +89,8 @@ def _section(title: str, items: list[str]) -> list[str]:
     return ["", title, *[indent(item, "  ") for item in items[:MOST_LINES]], *more]
 
 
-def _violation(violation: Violation) -> str:
+def violation_text(violation: Violation) -> str:
+    """Where a rule is broken, which, and what to do."""
     where = "" if violation.line is None else f"line {violation.line}, "
     return f"{where}{violation.check}: {violation.message}"
 
