@@ -200,9 +200,20 @@ LABELS = frozenset(["__name__", "__qualname__", "__doc__"])
 SPECIAL_ATTRIBUTES = LABELS | frozenset(["__init__", "__post_init__", "__version__", "__len__"])
 """Attributes with double underscores that a candidate may read."""
 
-BASE_CLASSES = frozenset(
+_PLAIN_BASES = frozenset(
     "object Exception RuntimeError ValueError dict list tuple int str enum.Enum enum.IntEnum enum.StrEnum enum.Flag"
-    " enum.IntFlag typing.NamedTuple typing.TypedDict typing.Protocol typing.Generic abc.ABC"
-    " typing_extensions.TypedDict collections.OrderedDict collections.UserDict collections.namedtuple".split()
+    " enum.IntFlag abc.ABC collections.OrderedDict collections.UserDict collections.namedtuple".split()
 )
-"""Imported and built-in classes that a candidate's class may derive from."""
+_TYPING_BASES = frozenset(
+    f"{module}.{name}"
+    for module in ("typing", "typing_extensions")
+    for name in (
+        "NamedTuple TypedDict Protocol Generic Hashable Sized Iterable Iterator Mapping MutableMapping Sequence".split()
+    )
+)
+BASE_CLASSES = _PLAIN_BASES | _TYPING_BASES
+"""Imported and built-in classes that a candidate's class may derive from, besides those of collections.abc."""
+CLASS_DECORATORS = frozenset(
+    ["dataclasses.dataclass", "functools.total_ordering", "triton.experimental.gluon.aggregate"]
+)
+"""Allowed above a class only: called, they would change a class of torch's or Triton's."""

@@ -42,13 +42,14 @@ class Calls(Expressions):
         by_name = callee.kind is Kind.BUILTIN and callee.path in _NAMED_ATTRIBUTES
         # The object of getattr is no value handed on: the name that follows is what is used of it.
         arguments = tuple(
-            self.holder(argument) if by_name and position == 0 else self.value(argument)
+            self.holder(argument) if by_name and position == 0 else self._asked(argument, callee, position)
             for position, argument in enumerate(node.args)
         )
         keywords = tuple((keyword.arg or "**", self.value(keyword.value)) for keyword in node.keywords)
         if by_name:
             return self._named_attribute(node, callee.path, arguments)
-        self.program.emit(facts.Call(node.lineno, False, callee, arguments, keywords))
+        spread = any(isinstance(argument, ast.Starred) for argument in node.args)
+        self.program.emit(facts.Call(node.lineno, False, callee, arguments, keywords, spread))
         if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             for given in (*arguments, *(value for _, value in keywords)):
                 self.program.emit(facts.MadeText(node.lineno, False, given))
@@ -58,6 +59,11 @@ class Calls(Expressions):
         if callee.kind is Kind.UNKNOWN:
             return callee.items[0] if callee.items else UNKNOWN
         return self.apply(callee, arguments, keywords, node)
+
+    def _asked(self, node: ast.expr, callee: Value, position: int) -> Value:
+        """The value of an argument: isinstance() only looks at the class that it is given."""
+        looks = callee.kind is Kind.BUILTIN and callee.path in ("isinstance", "issubclass") and position == 1
+        return self._callee(node) if looks else self.value(node)
 
     def _callee(self, node: ast.expr) -> Value:
         if not isinstance(node, ast.Name):

@@ -175,8 +175,9 @@ class Expressions:
         return Value(Kind.BOUND, node=value.node) if bound and value.path != "staticmethod" else value
 
     def _handed_on(self, value: Value, line: int) -> None:
-        """getattr and its like may only be called, since each call is judged by the name that it gives."""
-        if value.kind is Kind.BUILTIN and value.path in ("getattr", "setattr", "delattr"):
+        """getattr and its like may only be called, since each call is judged by the name that it gives; so may type."""
+        named = ("getattr", "setattr", "delattr") if self.in_annotation else ("getattr", "setattr", "delattr", "type")
+        if value.kind is Kind.BUILTIN and value.path in named:
             self.program.emit(facts.DynamicAttribute(line, False, value.path, handed_on=True))
 
     def _external(self, value: Value, line: int, aliased: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.kernel_names import borrowed, is_borrowed
-from d2k_agent.evaluator.rules.allow_list import COPIES_NAMES
+from d2k_agent.evaluator.rules.allow_list import CLASS_DECORATORS, COPIES_NAMES
 from d2k_agent.evaluator.rules.facts import ExternalUse, Fact, KernelDefinition
 from d2k_agent.evaluator.rules.policy import Policy
 
@@ -65,6 +65,9 @@ def forbidden_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         elif policy.is_module(path) and not fact.aliased:
             message = f"the module {path} is handed on as a value, which hides what is used of it: name what you need"
             yield Violation("static.reflection", message, fact.line)
+        elif path in CLASS_DECORATORS and not (fact.decorates or fact.aliased):
+            message = f"{path} changes the class that it is given: write it above a class, with nothing but keywords"
+            yield Violation("static.monkeypatch", message, fact.line)
         elif (
             not path.startswith(".") and "()" not in path and _imported_lawfully(path, policy) and not policy.uses(path)
         ):

@@ -33,6 +33,8 @@ class ExternalUse(Fact):
 
     path: str
     aliased: bool = False
+    decorates: bool = False
+    """True above a class."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Call(Fact):
     callee: Value
     arguments: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...]
+    spread: bool = False
+    """True where an argument stands for several."""
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,16 @@ def walk_kernel(program: Program, node: FunctionNode, enclosing: Scope) -> None:
         elif isinstance(part, ast.MatchClass):
             for name in part.kwd_attrs:
                 program.emit(facts.AttributeUse(part.lineno, True, UNKNOWN, name, name in program.own_names))
-        if isinstance(part, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-            local = local | comprehension_names(part)
-        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            local = local | local_names(part)
+        local = local | _names_of(part)
         below = _below_chain(program, part) if isinstance(part, ast.Attribute) else ast.iter_child_nodes(part)
         queue.extend((inner, local) for inner in below)
+
+
+def _names_of(part: ast.AST) -> set[str]:
+    """Names that a function or a comprehension inside a kernel binds for itself."""
+    if isinstance(part, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+        return comprehension_names(part)
+    return local_names(part) if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) else set()
 
 
 def _below_chain(program: Program, node: ast.Attribute) -> list[ast.AST]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import torch
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import BASE_CLASSES, KERNEL_ATTRIBUTES, KERNEL_TENSOR_METHODS
-from d2k_agent.evaluator.rules.facts import AttributeStore, ClassDefinition, Fact, ItemStore
+from d2k_agent.evaluator.rules.facts import AttributeStore, Call, ClassDefinition, Fact, ItemStore
 from d2k_agent.evaluator.rules.machinery import MACHINERY
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
@@ -62,9 +63,22 @@ def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 def foreign_bases(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """Classes derived from what torch or Triton define."""
     for fact in facts:
+        if isinstance(fact, Call) and _mixes_in(fact):
+            message = "type= derives a class from another one: write a class statement"
+            yield Violation("static.subclassing", message, fact.line)
         if not isinstance(fact, ClassDefinition):
             continue
         for base in fact.bases:
-            if base not in BASE_CLASSES and not base.startswith(("typing.", "collections.abc.")):
+            if base not in BASE_CLASSES and not base.startswith("collections.abc."):
                 message = f"class {fact.name} derives from {base}: use plain classes, and return plain tensors"
                 yield Violation("static.subclassing", message, fact.line)
+
+
+def _mixes_in(call: Call) -> bool:
+    """True for `type=` where an enumeration may be made, which derives from what it is given."""
+    given = dict(call.keywords)
+    makes_enum = call.callee.kind is Kind.EXTERNAL and call.callee.path.startswith(("enum.", "functools.partial"))
+    if "type" not in given:
+        return "**" in given and call.callee.path.startswith("enum.")
+    has_bases = isinstance(call.callee.node, ast.ClassDef) and bool(call.callee.node.bases)
+    return makes_enum or has_bases or given["type"].path.startswith(("torch.", "triton."))

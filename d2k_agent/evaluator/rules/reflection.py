@@ -26,6 +26,7 @@ from d2k_agent.evaluator.rules.facts import (
 )
 from d2k_agent.evaluator.rules.machinery import OWN
 from d2k_agent.evaluator.rules.policy import Policy
+from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
 from d2k_agent.evaluator.rules.values import Kind
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
@@ -67,7 +68,9 @@ def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
         elif isinstance(fact, TextAsCode):
             yield _violation("the text of an annotation is code that somebody may evaluate: name a type", fact.line)
         elif isinstance(fact, Call) and _makes_class(fact):
-            yield _violation("type() with three arguments makes a class: write a class statement", fact.line)
+            yield _violation("type() of anything but one object makes a class: write a class statement", fact.line)
+        elif isinstance(fact, Call) and fact.callee.kind is Kind.EXTERNAL and fact.callee.path == TYPE_OF:
+            yield _violation("what type() gives is called, which may make a class: name the class", fact.line)
 
 
 def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
@@ -102,7 +105,8 @@ def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
 
 
 def _makes_class(call: Call) -> bool:
-    return call.callee.kind is Kind.BUILTIN and call.callee.path == "type" and len(call.arguments) > 1
+    one = len(call.arguments) == 1 and not call.keywords and not call.spread
+    return call.callee.kind is Kind.BUILTIN and call.callee.path == "type" and not one
 
 
 def _is_builtin(name: str) -> bool:

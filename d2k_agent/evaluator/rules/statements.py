@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from d2k_agent.evaluator.rules import facts
-from d2k_agent.evaluator.rules.allow_list import COPIES_NAMES
+from d2k_agent.evaluator.rules.allow_list import CLASS_DECORATORS, COPIES_NAMES
 from d2k_agent.evaluator.rules.kernels import walk_kernel
 from d2k_agent.evaluator.rules.patterns import Evaluator
 from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
@@ -266,16 +266,30 @@ class _Statements:
         """
         value = self.expressions.value(node)
         if value.kind not in (Kind.CLASS, Kind.HOST, Kind.NONE) and isinstance(node, (ast.Call, ast.Subscript)):
-            value = self.expressions.holder(node.func if isinstance(node, ast.Call) else node.value)
+            of = node.func if isinstance(node, ast.Call) else node.value
+            value = self.expressions.load(of.id, of.lineno) if isinstance(of, ast.Name) else self.expressions.holder(of)
         if value.kind in (Kind.EXTERNAL, Kind.BUILTIN):
             return value.path.removesuffix("()")
         return "" if value.kind in (Kind.CLASS, Kind.HOST, Kind.NONE) else "what nobody can follow"
+
+    def _decorates_a_class(self, decorator: ast.expr) -> bool:
+        """True for `@dataclass` and its like, with brackets or without."""
+        call = decorator if isinstance(decorator, ast.Call) else None
+        path = self.expressions.holder(decorator if call is None else call.func).path
+        if path not in CLASS_DECORATORS or (call is not None and call.args):
+            return False
+        self.program.emit(facts.ExternalUse(decorator.lineno, False, path, decorates=True))
+        self.program.now.read.add(decorator)
+        for keyword in call.keywords if call is not None else ():
+            self.expressions.value(keyword.value)
+        return True
 
     def _classdef(self, node: ast.ClassDef) -> None:
         bases = [self._base(base) for base in [*node.bases, *(keyword.value for keyword in node.keywords)]]
         self.program.emit(facts.ClassDefinition(node.lineno, False, node.name, tuple(filter(None, bases))))
         for decorator in node.decorator_list:
-            self.expressions.value(decorator)
+            if not self._decorates_a_class(decorator):
+                self.expressions.value(decorator)
         inner = _Statements(self.program, Scope(parent=self.scope), self.owner, self._pending)
         inner._class = node
         inner.expressions.in_class = True

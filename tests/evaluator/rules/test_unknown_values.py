@@ -124,6 +124,8 @@ def test_what_may_be_a_tensor_is_not_taken_for_a_number(lines: tuple[str, ...], 
         ("A(CACHE[0])", {"static.subclassing"}),
         ("A(metaclass=CACHE.get(0))", {"static.subclassing"}),
         ("A(type(torch.empty(1)))", {"static.subclassing"}),
+        ("A(typing.cast('type', torch.Tensor))", {"static.subclassing"}),
+        ("A(typing.Mapping[str, int])", set()),
     ],
 )
 def test_a_class_derives_from_what_can_be_followed(head: str, expected: set[str]) -> None:
@@ -131,3 +133,54 @@ def test_a_class_derives_from_what_can_be_followed(head: str, expected: set[str]
         f"\nimport abc\nimport collections\nimport typing\n\nT = typing.TypeVar('T')\n\nclass {head}:\n    a: int = 1\n"
     )
     assert checks(OWN + body) - {"static.module_names"} == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("same = type(G) is type(G) and isinstance(G, type)", None),
+        ("def f(kind: type[Space]) -> type:\n        return kind", None),
+        ("x = type(Space)('X', (torch.Tensor,), {})", "static.reflection"),
+        ("x = type(type)('X', (torch.Tensor,), {})", "static.reflection"),
+        ("meta = type(Space)\n    x = meta('X', (torch.Tensor,), {})", "static.reflection"),
+        ("x = type(*('X', (torch.Tensor,), {}))", "static.reflection"),
+        ("x = functools.partial(type, 'X')((torch.Tensor,), {})", "static.reflection"),
+        ("x = list(map(type, ['X'], [(torch.Tensor,)], [{}]))", "static.reflection"),
+        ("x = {'a': type}", "static.reflection"),
+        ("x = enum.Enum('X', 'a b', type=torch.Tensor)", "static.subclassing"),
+        ("x = enum.Enum('X', 'a b', **{'type': torch.Tensor})", "static.subclassing"),
+        ("x = functools.partial(enum.Enum, type=Space)", "static.subclassing"),
+        ("x = Kind('X', 'a b', type=Space)", "static.subclassing"),
+        ("x = enum.Enum('X', 'a b')", None),
+        ("x = argument(type=3)", None),
+        ("dataclasses.dataclass(torch.Tensor)", "static.monkeypatch"),
+        ("dataclasses.dataclass(eq=True)(type(G))", "static.monkeypatch"),
+        ("x = list(map(dataclasses.dataclass, [torch.Tensor]))", "static.monkeypatch"),
+        ("make = dataclasses.dataclass\n    make(torch.Tensor)", "static.monkeypatch"),
+        ("gluon.aggregate(torch.Tensor)", "static.monkeypatch"),
+        ("functools.total_ordering(type(copy))", "static.monkeypatch"),
+    ],
+)
+def test_no_class_is_made_or_changed_by_a_call(line: str, check: str | None) -> None:
+    body = """
+import dataclasses
+import enum
+import functools
+from dataclasses import dataclass, field
+from triton.experimental import gluon
+
+class Kind(enum.Enum):
+    pass
+
+@dataclass(frozen=True)
+@functools.total_ordering
+class Plan:
+    rows: int = field(default=1)
+
+    def __lt__(self, other):
+        return self.rows < other.rows
+
+def argument(type):
+    return type
+"""
+    assert checks(OWN + body + inside_run(line)) == ({check} if check else set())
