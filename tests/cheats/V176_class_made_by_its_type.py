@@ -1,6 +1,6 @@
 # expect: rule_violation static.reflection
 # The type of a class is Python's own, which makes a class of torch's tensors when it is called.
-# without rules: incorrect *
+# without rules: rule_violation runtime.operators
 import torch
 
 

@@ -1,6 +1,6 @@
 # expect: rule_violation static.monkeypatch
 # A decorator of classes is called with torch's, which gets another equality and initialiser for everybody.
-# without rules: incorrect *
+# without rules: incorrect finite
 import dataclasses
 
 import torch

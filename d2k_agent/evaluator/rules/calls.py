@@ -107,7 +107,7 @@ class Calls(Expressions):
                 self._pass(initialiser.node, (instance, *arguments), keywords, node)
             return instance
         if callee.kind in (Kind.FUNCTION, Kind.BOUND):
-            given = arguments if callee.kind is Kind.FUNCTION else (UNKNOWN, *arguments)
+            given = arguments if callee.kind is Kind.FUNCTION else (NONE, *arguments)  # of self, its class is known
             self._pass(callee.node, given, keywords, node)
             return self.program.result(callee.node)
         return UNKNOWN

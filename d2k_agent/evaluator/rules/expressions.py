@@ -161,12 +161,16 @@ class Expressions:
         if self.program.is_kernel(receiver) and name == "run":
             self.program.now.launching.add(self.owner)
         self.program.now.named_calls[self.owner].add(name)
+        if method:
+            self.program.now.unbound.update(self.program.methods_of_values(name))
         return Value(Kind.UNKNOWN, path=name) if own else UNKNOWN
 
     def _member(self, receiver: Value, name: str) -> Value:
         assert receiver.node is not None
         value = self.program.attribute(receiver.node, name)
         self.program.now.named_calls[self.owner].add(name)
+        if receiver.kind is Kind.CLASS and value.path not in ("classmethod", "staticmethod", "property"):
+            self.program.now.unbound.update(self.program.methods.get(name, ()))
         if value.kind is not Kind.FUNCTION:
             return value
         if value.path == "property":
@@ -189,6 +193,8 @@ class Expressions:
         if value.node is None:
             return
         self.program.now.references[self.owner].add(value.node)
+        if not called and value.kind is Kind.CLASS:
+            self.program.now.class_values.add(value.node)
         if not called and value.kind in (Kind.FUNCTION, Kind.BOUND):
             self.program.now.escaped.add(value.node)
 

@@ -13,15 +13,31 @@ from d2k_agent.evaluator.rules.facts import AttributeStore, Call, ClassDefinitio
 from d2k_agent.evaluator.rules.machinery import MACHINERY
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
-from d2k_agent.evaluator.rules.values import Kind
+from d2k_agent.evaluator.rules.values import UNSURE, Kind
 
 _SET_BEFORE_A_LAUNCH = frozenset(["block_shape", "strides", "layout"])
 """Fields of descriptors, which a configuration's hook may change."""
+_OF_TRITONS_TYPES = frozenset(
+    "ASTSource CompiledKernel FP_TYPES KIND OTHER_TYPES SIGNEDNESS SINT_TYPES STANDARD_FP_TYPES UINT_TYPES"
+    " add_pre_run_hook cache_key cache_key_part cache_results check_disk_cache codegen_name configs_timings"
+    " configs_top_k constexprs create_binder device_caches do_bench do_not_specialize do_not_specialize_on_alignment"
+    " early_config_prune exponent_bias fp_mantissa_width get_capture_scope get_int_max_value get_int_min_value hash"
+    " int_bitwidth int_signedness is_bool is_const is_dtype is_fp8e4b15 is_fp8e4b8 is_fp8e4nv is_fp8e5 is_fp8e5b16"
+    " is_gluon is_int1 is_int16 is_int32 is_int64 is_int8 is_int_unsigned is_standard_floating is_uint16 is_uint32"
+    " is_uint64 is_uint8 is_void launch_metadata mangle module nargs noinline params parse perf_model post_hook"
+    " pre_hook pre_run_hooks preload primitive_bitwidth prune_configs raw_src repr reset_to_zero restore_value scalar"
+    " signature src starting_line_number to_ir use_cuda_graph used_global_vals user_defined_post_hook"
+    " user_defined_pre_hook value with_element_ty _bench _call_hook _do_bench _do_compile _fn_name _get_src _hash_lock"
+    " _pack_args _repr _set_src _src _unsafe_update_src".split()
+)
+"""Attributes of JITFunction, Autotuner, Heuristics, constexpr, dtype and tensor, and what is kept in them: without
+those that change nothing of a kernel and that plans of a candidate's often have (cache, keys, kernel, kind, debug)."""
 _OF_OTHERS = (
     frozenset(name for kind in (torch.Tensor, torch.nn.Module, torch) for name in dir(kind))
     | KERNEL_ATTRIBUTES
     | KERNEL_TENSOR_METHODS
     | MACHINERY
+    | _OF_TRITONS_TYPES
 ) - _SET_BEFORE_A_LAUNCH
 """Attributes of tensors, of torch and of Triton's types, one of which a value of unknown type may be."""
 
@@ -45,7 +61,13 @@ def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         elif isinstance(fact, AttributeStore) and fact.receiver.path == TYPE_OF:
             message = f".{fact.name} of what type() gives is changed: name the class, if it is one of your own"
             yield Violation("static.monkeypatch", message, fact.line)
-        elif isinstance(fact, AttributeStore) and fact.receiver.kind is Kind.UNKNOWN and fact.name in _OF_OTHERS:
+        elif isinstance(fact, AttributeStore) and fact.receiver.path == UNSURE and fact.name in _OF_OTHERS:
+            message = (
+                f".{fact.name} of self is changed in a method that a class hands on, so that self may be a tensor or a"
+                " type of torch's or Triton's: call the method of an instance, or give the field another name"
+            )
+            yield Violation("static.monkeypatch", message, fact.line)
+        elif isinstance(fact, AttributeStore) and _may_be_foreign(fact):
             message = (
                 f".{fact.name} of an object of unknown type is changed, which may be a tensor or a type of torch's or"
                 " Triton's: if it is a field of your own, give it another name"
@@ -58,6 +80,11 @@ def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         elif isinstance(fact, ItemStore) and fact.receiver.kind in (Kind.EXTERNAL, Kind.BUILTIN, Kind.KERNEL):
             message = f"an item of {fact.receiver.path or 'a kernel'} is changed: leave what is not yours as it is"
             yield Violation("static.monkeypatch", message, fact.line)
+
+
+def _may_be_foreign(store: AttributeStore) -> bool:
+    """True also for what an annotation calls a number."""
+    return store.receiver.kind in (Kind.UNKNOWN, Kind.HOST) and store.name in _OF_OTHERS
 
 
 def foreign_bases(facts: list[Fact], policy: Policy) -> Iterator[Violation]:

@@ -36,6 +36,10 @@ class Round:
     stores: dict[str, Value] = field(default_factory=dict)
     """What functions assign to names of the module."""
     escaped: set[ast.AST] = field(default_factory=set)
+    unbound: set[ast.AST] = field(default_factory=set)
+    """Methods that are taken of a class, so that `self` may be anything."""
+    class_values: set[ast.AST] = field(default_factory=set)
+    """Classes that are handed on, so that their methods may be taken out of sight."""
     kernels: set[ast.AST] = field(default_factory=set)
     references: dict[ast.AST | None, set[ast.AST]] = field(default_factory=lambda: defaultdict(set))
     named_calls: dict[ast.AST | None, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -66,7 +70,17 @@ class Program:
 
     def advance(self) -> bool:
         """Start the next round; False when the last one found nothing that the one before it had not."""
-        kept = ("arguments", "results", "attributes", "module", "stores", "escaped", "kernels")
+        kept = (
+            "arguments",
+            "results",
+            "attributes",
+            "module",
+            "stores",
+            "escaped",
+            "unbound",
+            "class_values",
+            "kernels",
+        )
         changed = any(getattr(self.before, name) != getattr(self.now, name) for name in kept)
         self.before, self.now = self.now, Round()
         self.host_methods = self._plain_methods()
@@ -123,6 +137,11 @@ class Program:
     def attribute(self, owner: ast.AST, name: str) -> Value:
         """What the round before saw assigned to an attribute of the candidate's own class."""
         return self.before.attributes.get((owner, name), UNKNOWN)
+
+    def methods_of_values(self, name: str) -> list[ast.AST]:
+        """Methods of that name of classes that are handed on: of something unknown, they may be taken unbound."""
+        classes = (node for node in self.before.class_values if isinstance(node, ast.ClassDef))
+        return [part for node in classes for part in node.body if getattr(part, "name", "") == name]
 
     def is_kernel(self, value: Value) -> bool:
         """True for a kernel, and for a plain function that is made one elsewhere."""

@@ -3,6 +3,7 @@ or uses what nobody defines."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from d2k_agent.contract import Violation
@@ -27,7 +28,7 @@ from d2k_agent.evaluator.rules.facts import (
 from d2k_agent.evaluator.rules.machinery import OWN
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
-from d2k_agent.evaluator.rules.values import Kind
+from d2k_agent.evaluator.rules.values import UNSURE, Kind, Value
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
 _FILLING = frozenset(["format", "format_map"])
@@ -85,7 +86,7 @@ def special_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
 def texts_that_read(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """str.format of a text that is not written out, or whose fields read attributes: of frames, of anything."""
     for fact in facts:
-        if isinstance(fact, AttributeUse) and fact.name in _FILLING and fact.receiver.kind not in OWN:
+        if isinstance(fact, AttributeUse) and fact.name in _FILLING and not _is_no_text(fact.receiver):
             message = f".{fact.name} may read any attribute by a text: write an f-string, or plain fields in a literal"
             yield _violation(message, fact.line)
 
@@ -102,6 +103,13 @@ def special_names(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
             yield Violation("static.special_methods", message, fact.line)
         elif not fact.in_class and fact.name not in _MODULE_NAMES:
             yield _violation(f"{fact.name} belongs to Python: choose another name", fact.line)
+
+
+def _is_no_text(value: Value) -> bool:
+    """True for an instance of a class that derives from nothing, so that its `format` is one of its own."""
+    if isinstance(value.node, ast.ClassDef) and (value.node.bases or value.node.keywords):
+        return False
+    return value.kind in OWN and value.path != UNSURE
 
 
 def _makes_class(call: Call) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from d2k_agent.evaluator.rules import facts
 from d2k_agent.evaluator.rules.allow_list import CLASS_DECORATORS, COPIES_NAMES
@@ -12,7 +13,7 @@ from d2k_agent.evaluator.rules.patterns import Evaluator
 from d2k_agent.evaluator.rules.program import FunctionNode, Program, local_names
 from d2k_agent.evaluator.rules.run_inputs import run_input
 from d2k_agent.evaluator.rules.scopes import Scope
-from d2k_agent.evaluator.rules.values import UNKNOWN, Kind, Value, element, external
+from d2k_agent.evaluator.rules.values import UNKNOWN, UNSURE, Kind, Value, element, external
 
 _Pending = list[tuple[FunctionNode, Scope | None]]
 """Functions to walk, with the enclosing scope; None is the module's."""
@@ -43,6 +44,8 @@ def _walk_function(program: Program, node: FunctionNode, enclosing: Scope, pendi
     for argument in arguments:
         annotated = walker.expressions.annotation(argument.annotation)
         known = annotated if annotated.kind is not Kind.UNKNOWN else program.argument(node, argument.arg)
+        if argument is arguments[0] and node in program.before.unbound and known.kind is Kind.INSTANCE:
+            known = replace(known, path=UNSURE)
         scope.bind(argument.arg, run_input(program.tree, node, argument.arg, known))
     if isinstance(node, ast.Lambda):
         program.merge_result(node, walker.expressions.value(node.body))

@@ -17,6 +17,7 @@ from d2k_agent.evaluator.rules.values import (
     HOST,
     TENSOR,
     UNKNOWN,
+    UNSURE,
     Kind,
     Value,
     as_tuple,
@@ -138,4 +139,5 @@ def builtin_result(name: str, arguments: tuple[Value, ...]) -> Value:
 def _type_of(value: Value) -> Value:
     if value.is_tensor:
         return external("torch.Tensor")
-    return Value(Kind.CLASS, TYPE_OF, value.node) if value.kind is Kind.INSTANCE else external(TYPE_OF)
+    own = value.kind is Kind.INSTANCE and value.path != UNSURE
+    return Value(Kind.CLASS, TYPE_OF, value.node) if own else external(TYPE_OF)

@@ -60,6 +60,8 @@ class Value:
 
 
 _LARGEST = 1000
+UNSURE = "self"
+"""The path of an instance that may be something else: `self` where a class hands on its method."""
 FIXED = "tuple"
 """The path of values that are alike and that a tuple holds."""
 _MOST_ALTERNATIVES = 8

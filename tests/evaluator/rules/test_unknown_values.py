@@ -184,3 +184,37 @@ def argument(type):
     return type
 """
     assert checks(OWN + body + inside_run(line)) == ({check} if check else set())
+
+
+_PUTS = """
+class Own:
+    def put(self):
+        self.is_contiguous = print
+        return 0
+
+    def go(self, kind):
+        return type(self)("X", (kind,), {})
+
+class Heir(Own):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "check"),
+    [
+        ("Own().put()\n    x = list(map(Own().put, ()))", None),
+        ("x = list(map(Own.put, [torch.Tensor]))", "static.monkeypatch"),
+        ("x = list(map(Heir.put, [torch.Tensor]))", "static.monkeypatch"),
+        ("x = sorted([torch.Tensor], key=Own.put)", "static.monkeypatch"),
+        ("Own.put(torch.Tensor)", "static.monkeypatch"),
+        ("put = getattr(Own, 'put')\n    put(torch.Tensor)", "static.monkeypatch"),
+        ("box = {'a': Own}\n    box.get('a').put(torch.Tensor)", "static.monkeypatch"),
+        ("def put(kind: int):\n        kind.is_contiguous = print\n    put(torch.Tensor)", "static.monkeypatch"),
+        ("x = list(map(Own.go, [Own], [torch.Tensor]))", "static.reflection"),
+        ("box = {}\n    box['a'] = type(copy)\n    box['a'].create_binder = print", "static.monkeypatch"),
+        ("box = {}\n    box['a'] = tl.constexpr\n    box['a'].value = property(print)", "static.monkeypatch"),
+    ],
+)
+def test_self_and_numbers_may_be_a_type_of_others(line: str, check: str | None) -> None:
+    assert checks(_PUTS + inside_run(line)) == ({check} if check else set())
