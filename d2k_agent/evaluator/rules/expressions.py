@@ -113,8 +113,12 @@ class Expressions:
         return True
 
     def _fills_a_text(self, node: ast.Attribute) -> bool:
-        """True for `"...".format` of a text that is written out and whose fields read nothing of what fills them."""
+        """True for `"...".format` of a text that is written out, here or as a constant of the module, and whose fields
+        read nothing of what fills them.
+        """
         text = node.value.value if isinstance(node.value, ast.Constant) else None
+        if isinstance(node.value, ast.Name):
+            text = self.program.texts.get(node.value.id)
         if node.attr != "format" or not isinstance(text, str) or _reads_attributes(text):
             return False
         self.program.now.read.add(node.value)

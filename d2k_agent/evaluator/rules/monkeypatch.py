@@ -59,7 +59,10 @@ def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
             message = "an attribute or an item is set inside a kernel: Triton compiles no such thing, use tl.store"
             yield Violation("static.kernel_names", message, fact.line)
         elif isinstance(fact, AttributeStore) and fact.receiver.path == TYPE_OF:
-            message = f".{fact.name} of what type() gives is changed: name the class, if it is one of your own"
+            message = (
+                f".{fact.name} of what type() gives is changed: name the class, as in Own.{fact.name} = ..., if it is"
+                " one of your own"
+            )
             yield Violation("static.monkeypatch", message, fact.line)
         elif isinstance(fact, AttributeStore) and fact.receiver.path == UNSURE and fact.name in _OF_OTHERS:
             message = (

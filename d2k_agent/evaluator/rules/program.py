@@ -7,7 +7,7 @@ a tensor is followed through calls; the first round knows nothing, and each late
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -59,6 +59,7 @@ class Program:
         self.renames_itself = _renames_itself(tree)
         self._global_names = _global_names(tree)
         self.set_attributes = _set_attributes(tree)
+        self.texts = _texts(tree)
         self.classes: dict[str, list[ast.ClassDef]] = defaultdict(list)
         self.host_methods: frozenset[str] = frozenset()
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
@@ -213,6 +214,24 @@ def _own_names(tree: ast.Module) -> frozenset[str]:
         elif isinstance(node, ast.Call):
             names.update(_named_fields(node))
     return frozenset(names)
+
+
+def _texts(tree: ast.Module) -> dict[str, str]:
+    """Names that the module gives a text that is written out, and that nothing else anywhere binds."""
+    bound: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound[node.id] += 1
+        elif not isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.keyword)):
+            for _, value in ast.iter_fields(node):
+                bound.update(part for part in (value if isinstance(value, list) else [value]) if isinstance(part, str))
+    return {
+        node.targets[0].id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if bound[node.targets[0].id] == 1
+    }
 
 
 def _set_attributes(tree: ast.Module) -> frozenset[str]:

@@ -24,6 +24,7 @@ from d2k_agent.evaluator.rules.facts import (
 )
 from d2k_agent.evaluator.rules.machinery import INSIDES, MACHINERY, OWN, is_own
 from d2k_agent.evaluator.rules.policy import Policy
+from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
 from d2k_agent.evaluator.rules.values import Kind, Value, attribute_names, contains_tensor, element
 
 _COMPUTING_BUILTINS = frozenset("abs all any bool complex divmod float int max min pow round sorted sum filter".split())
@@ -126,7 +127,7 @@ def attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
                     "static.kernel_use", f".{fact.name} of a kernel: launch it with kernel[grid](...)", fact.line
                 )
         elif _unknown(fact, policy):
-            yield _of_unknown_type(fact.name, fact.line, policy)
+            yield _of_unknown_type(fact.name, fact.line, policy, of_type=fact.receiver.path == TYPE_OF)
 
 
 def _in_kernel(fact: AttributeUse, policy: Policy) -> Iterator[Violation]:
@@ -137,10 +138,12 @@ def _in_kernel(fact: AttributeUse, policy: Policy) -> Iterator[Violation]:
         yield Violation("static.kernel_names", message, fact.line)
 
 
-def _of_unknown_type(name: str, line: int, policy: Policy) -> Violation:
+def _of_unknown_type(name: str, line: int, policy: Policy, of_type: bool = False) -> Violation:
     object_ = f".{name} of an object of unknown type"
     instead = next((words for names, words in _OF_LIBRARIES if name in names), None)
-    if name in _OF_TENSORS:
+    if of_type:
+        message = f".{name} of what type() gives: name the class, as in Own.{name}, if it is one of your own"
+    elif name in _OF_TENSORS:
         message = f"{object_}: if it is a tensor, {_ADVICE}; else give it another name"
     elif instead is not None:
         message = (

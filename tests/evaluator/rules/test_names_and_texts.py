@@ -54,6 +54,28 @@ def test_a_text_that_is_filled_reads_no_attributes(line: str, expected: set[str]
     assert checks(inside_run(line)) == expected
 
 
+@pytest.mark.parametrize(
+    ("module", "line", "expected"),
+    [
+        ("", "x = BAD.format(G.ndim)", set()),
+        ("", "x = BAD.format(G)", {"static.tensor_math"}),
+        ("BAD = '{0.gi_frame}'", "x = BAD.format(scale)", {"static.reflection"}),
+        ("for BAD in ('{0.gi_frame}',):\n    pass", "x = BAD.format(scale)", {"static.reflection"}),
+        ("def f(BAD):\n    return BAD.format(1)", "x = f('{0.gi_frame}')", {"static.reflection"}),
+        ("match '{0.a}':\n    case BAD:\n        pass", "x = BAD.format(scale)", {"static.reflection"}),
+        ("def f():\n    global BAD\n    BAD = '{0.a}'", "x = BAD.format(scale)", {"static.reflection"}),
+    ],
+)
+def test_a_constant_of_the_module_may_be_filled(module: str, line: str, expected: set[str]) -> None:
+    assert checks(f"\nBAD = 'not of {{}} dimensions'\n{module}\n" + inside_run(line)) == expected
+
+
+def test_a_change_by_type_is_told_how_to_write_it() -> None:
+    body = "\nclass A:\n    n = 0\n\n    def go(self):\n        type(self).n += 1\n" + inside_run("A().go()")
+    (found,) = check_rules(KERNEL + body, {})
+    assert found.check == "static.monkeypatch" and "Own.n = ..." in found.message
+
+
 def test_a_name_bound_by_the_candidate_is_the_candidates() -> None:
     assert checks("\ndef exec(x):\n    return x\n\nopen = exec\n" + inside_run("n = exec(3) + open(4)")) == set()
     assert checks("\ndef jit(f):\n    return f\n\n@jit\ndef host(x):\n    return x @ x\n") == {"static.tensor_math"}
