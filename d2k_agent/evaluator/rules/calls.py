@@ -63,7 +63,13 @@ class Calls(Expressions):
     def _asked(self, node: ast.expr, callee: Value, position: int) -> Value:
         """The value of an argument: isinstance() only looks at the class that it is given."""
         looks = callee.kind is Kind.BUILTIN and callee.path in ("isinstance", "issubclass") and position == 1
-        return self._callee(node) if looks else self.value(node)
+        if not looks:
+            return self.value(node)
+        names = (ast.Name, ast.Attribute, ast.Tuple, ast.BinOp, ast.BitOr, ast.expr_context)
+        outer, self.asks = self.asks, all(isinstance(part, names) for part in ast.walk(node))
+        value = self._callee(node)
+        self.asks = outer
+        return value
 
     def _callee(self, node: ast.expr) -> Value:
         if not isinstance(node, ast.Name):

@@ -47,6 +47,8 @@ class Expressions:
         """True in the body of a class itself."""
         self.in_annotation = False
         """True in an annotation, whose names nobody need define where nobody evaluates it."""
+        self.asks = False
+        """True in what isinstance() compares with."""
 
     def value(self, node: ast.expr | None) -> Value:
         """The value of an expression, with its facts noted."""
@@ -190,7 +192,8 @@ class Expressions:
 
     def _external(self, value: Value, line: int, aliased: bool = False) -> None:
         if value.kind is Kind.EXTERNAL:
-            self.program.emit(facts.ExternalUse(line, False, value.path, aliased))
+            asked = self.in_annotation or self.asks
+            self.program.emit(facts.ExternalUse(line, False, value.path, aliased, asked=asked))
 
     def _refer(self, value: Value, called: bool = False) -> None:
         """Remember that the code being walked reaches a function, and whether it may be called out of sight."""

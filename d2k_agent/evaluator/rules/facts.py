@@ -35,6 +35,8 @@ class ExternalUse(Fact):
     aliased: bool = False
     decorates: bool = False
     """True above a class."""
+    asked: bool = False
+    """True in an annotation, and where isinstance() asks for it: nobody is given the class."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ class AttributeUse(Fact):
 
 @dataclass(frozen=True)
 class AttributeStore(Fact):
-    """An attribute is set or deleted."""
+    """An attribute is set or deleted. `plain` where a class of the candidate's has a field of that name and what it
+    gets is numbers, texts and dtypes only."""
 
     receiver: Value
     name: str
+    plain: bool = False
 
 
 @dataclass(frozen=True)

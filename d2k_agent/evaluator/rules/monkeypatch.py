@@ -9,7 +9,16 @@ import torch
 
 from d2k_agent.contract import Violation
 from d2k_agent.evaluator.rules.allow_list import BASE_CLASSES, KERNEL_ATTRIBUTES, KERNEL_TENSOR_METHODS
-from d2k_agent.evaluator.rules.facts import AttributeStore, Call, ClassDefinition, Fact, ItemStore
+from d2k_agent.evaluator.rules.facts import (
+    AttributeStore,
+    AttributeUse,
+    BuiltinUse,
+    Call,
+    ClassDefinition,
+    ExternalUse,
+    Fact,
+    ItemStore,
+)
 from d2k_agent.evaluator.rules.machinery import MACHINERY
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
@@ -41,6 +50,9 @@ _OF_OTHERS = (
 ) - _SET_BEFORE_A_LAUNCH
 """Attributes of tensors, of torch and of Triton's types, one of which a value of unknown type may be."""
 
+_DATA = frozenset(["shape", "size"])
+"""Names that plans of a candidate's give plain data. A tensor keeps its shape whatever it is told, its class not."""
+
 _FOREIGN = {
     Kind.EXTERNAL: "something imported",
     Kind.BUILTIN: "a built-in",
@@ -54,7 +66,10 @@ _FOREIGN = {
 
 def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
     """Attributes and items of what is not the candidate's, or may be not, that are set or deleted; any in kernels."""
+    no_types = not _gets_a_type(facts)
     for fact in facts:
+        if isinstance(fact, AttributeStore) and fact.plain and no_types and _is_data(fact):
+            continue
         if fact.in_kernel and isinstance(fact, (AttributeStore, ItemStore)):
             message = "an attribute or an item is set inside a kernel: Triton compiles no such thing, use tl.store"
             yield Violation("static.kernel_names", message, fact.line)
@@ -83,6 +98,24 @@ def foreign_stores(facts: list[Fact], policy: Policy) -> Iterator[Violation]:
         elif isinstance(fact, ItemStore) and fact.receiver.kind in (Kind.EXTERNAL, Kind.BUILTIN, Kind.KERNEL):
             message = f"an item of {fact.receiver.path or 'a kernel'} is changed: leave what is not yours as it is"
             yield Violation("static.monkeypatch", message, fact.line)
+
+
+def _is_data(store: AttributeStore) -> bool:
+    return store.receiver.kind is Kind.UNKNOWN and store.name in _DATA and not store.in_kernel
+
+
+def _gets_a_type(facts: list[Fact]) -> bool:
+    """True where the module could lay hands on the class of a tensor, to change it: by its name, or as a type."""
+    return any(
+        (
+            isinstance(fact, ExternalUse)
+            and not fact.asked
+            and fact.path.partition("()")[0] in ("torch.Tensor", "torch.types")
+        )
+        or (isinstance(fact, BuiltinUse) and fact.name == "type")
+        or (isinstance(fact, AttributeUse) and fact.name == "type" and not fact.in_kernel)
+        for fact in facts
+    )
 
 
 def _may_be_foreign(store: AttributeStore) -> bool:

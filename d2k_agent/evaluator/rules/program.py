@@ -60,6 +60,7 @@ class Program:
         self._global_names = _global_names(tree)
         self.set_attributes = _set_attributes(tree)
         self.texts = _texts(tree)
+        self.fields = _fields(tree)
         self.classes: dict[str, list[ast.ClassDef]] = defaultdict(list)
         self.host_methods: frozenset[str] = frozenset()
         self.methods: dict[str, list[ast.AST]] = defaultdict(list)
@@ -244,6 +245,17 @@ def _set_attributes(tree: ast.Module) -> frozenset[str]:
         node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     )
     return frozenset([*stored, *(name for name in named if isinstance(name, str))])
+
+
+def _fields(tree: ast.Module) -> frozenset[str]:
+    """Names that classes of the candidate's give to `self`, or write in their bodies."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    inside = (part for node in classes for part in ast.walk(node))
+    of_self = {
+        node.attr for node in inside if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
+    }
+    targets = (part.target for node in classes for part in node.body if isinstance(part, ast.AnnAssign))
+    return frozenset(of_self | {target.id for target in targets if isinstance(target, ast.Name)})
 
 
 def _own_methods(tree: ast.Module) -> frozenset[str]:

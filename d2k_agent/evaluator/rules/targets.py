@@ -8,7 +8,7 @@ from d2k_agent.evaluator.rules import facts
 from d2k_agent.evaluator.rules.annotations import Annotations
 from d2k_agent.evaluator.rules.program import comprehension_names
 from d2k_agent.evaluator.rules.scopes import Scope
-from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element, many
+from d2k_agent.evaluator.rules.values import Kind, Value, contains_tensor, element, is_plain, many
 
 
 class Targets(Annotations):
@@ -46,7 +46,8 @@ class Targets(Annotations):
             self.assign(target.value, many([value]))
         elif isinstance(target, ast.Attribute):
             receiver = self.value(target.value)
-            self.program.emit(facts.AttributeStore(target.lineno, False, receiver, target.attr))
+            plain = target.attr in self.program.fields and is_plain(value)
+            self.program.emit(facts.AttributeStore(target.lineno, False, receiver, target.attr, plain))
             if receiver.kind in (Kind.INSTANCE, Kind.CLASS) and receiver.node is not None:
                 self.program.merge_attribute(receiver.node, target.attr, value)
         elif isinstance(target, ast.Subscript):

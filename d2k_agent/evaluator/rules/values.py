@@ -164,6 +164,12 @@ def contains_tensor(value: Value) -> bool:
     return value.is_tensor or (value.kind in (Kind.ITEMS, Kind.MANY) and any(map(contains_tensor, value.items)))
 
 
+def is_plain(value: Value) -> bool:
+    """True for numbers, texts and dtypes, and for containers of them."""
+    plain = (Kind.HOST, Kind.DTYPE, Kind.NONE)
+    return value.kind in plain or (value.kind in (Kind.ITEMS, Kind.MANY) and all(map(is_plain, value.items)))
+
+
 def _only_host(value: Value) -> bool:
     return value.kind in (Kind.ITEMS, Kind.MANY) and all(
         item.kind in (Kind.HOST, Kind.DTYPE, Kind.NONE) or _only_host(item) for item in value.items

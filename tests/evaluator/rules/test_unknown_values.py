@@ -218,3 +218,36 @@ class Heir(Own):
 )
 def test_self_and_numbers_may_be_a_type_of_others(line: str, check: str | None) -> None:
     assert checks(_PUTS + inside_run(line)) == ({check} if check else set())
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("plan.shape = tuple(G.shape)", False),
+        ("plan.size = G.numel()\n    same = isinstance(G, torch.Tensor)", False),
+        ("plan.shape += (1,)", True),
+        ("plan.shape = G", True),
+        ("plan.stride = 1", True),
+        ("plan.shape = print", True),
+        ("PLANS['a'] = torch.Tensor\n    plan.shape = (1,)", True),
+        ("PLANS['a'] = (lambda: torch.Tensor)()\n    plan.shape = (1,)", True),
+        ("PLANS['a'] = type(G)\n    plan.shape = (1,)", True),
+        ("PLANS['a'] = dataclasses.fields(Plan)[0].type\n    plan.shape = (1,)", True),
+        ("same = isinstance(G, kind := torch.Tensor)\n    plan.shape = (1,)", True),
+        ("kind = torch.Tensor\n    PLANS['a'] = kind\n    plan.shape = (1,)", True),
+    ],
+)
+def test_a_plan_keeps_a_shape_where_no_class_of_torchs_can_be_in_its_place(line: str, refused: bool) -> None:
+    body = """
+import dataclasses
+
+@dataclasses.dataclass
+class Plan:
+    out: torch.Tensor
+    shape: tuple
+    size: int = 0
+
+PLANS: dict[tuple, Plan] = {}
+"""
+    found = checks(body + inside_run("plan = PLANS.get(G.ndim)", line))
+    assert found == ({"static.monkeypatch"} if refused else set())
