@@ -101,10 +101,12 @@ def test_an_error_comes_first_and_a_verdict_without_a_report_is_told_by_its_mess
     assert "occupancy: blocks" in text and "occupancy" not in inspect_text([inspected(replace(REPORT, kernels=()))])
     timed_out = inspect_text([inspected(None, VerdictStatus.TIMED_OUT, message="compiling took too long")])
     assert timed_out == "b200: timed_out: compiling took too long"
-    refused = inspected(None, VerdictStatus.RULE_VIOLATION, message="no .item")
     rule = Violation("static.tensor_methods", "no .item", 21)
-    refused = replace(refused, verdict=replace(refused.verdict, violations=(rule,)))
-    assert inspect_text([refused]) == "b200: rule_violation: no .item\n  line 21, static.tensor_methods: no .item"
+    refused = verdict(VerdictStatus.RULE_VIOLATION, message="no .item", compile_report=None, violations=(rule,))
+    assert (
+        inspect_text([Inspected("b200", refused)])
+        == "b200: rule_violation: no .item\n  line 21, static.tensor_methods: no .item"
+    )
 
 
 def test_a_report_from_the_cache_says_so_in_words_and_in_data() -> None:
