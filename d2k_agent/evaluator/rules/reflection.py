@@ -28,7 +28,7 @@ from d2k_agent.evaluator.rules.facts import (
 from d2k_agent.evaluator.rules.machinery import OWN
 from d2k_agent.evaluator.rules.policy import Policy
 from d2k_agent.evaluator.rules.tensor_model import TYPE_OF
-from d2k_agent.evaluator.rules.values import UNSURE, Kind, Value
+from d2k_agent.evaluator.rules.values import UNSURE, Kind, Value, external
 
 _FILES = frozenset(["open", "input", "breakpoint", "help", "exit", "quit", "copyright", "license", "credits"])
 _FILLING = frozenset(["format", "format_map"])
@@ -70,7 +70,7 @@ def dynamic_attributes(facts: list[Fact], policy: Policy) -> Iterator[Violation]
             yield _violation("the text of an annotation is code that somebody may evaluate: name a type", fact.line)
         elif isinstance(fact, Call) and _makes_class(fact):
             yield _violation("type() of anything but one object makes a class: write a class statement", fact.line)
-        elif isinstance(fact, Call) and fact.callee.kind is Kind.EXTERNAL and fact.callee.path == TYPE_OF:
+        elif isinstance(fact, Call) and fact.callee == external(TYPE_OF) and not _gets_one(fact):
             yield _violation("what type() gives is called, which may make a class: name the class", fact.line)
 
 
@@ -113,8 +113,11 @@ def _is_no_text(value: Value) -> bool:
 
 
 def _makes_class(call: Call) -> bool:
-    one = len(call.arguments) == 1 and not call.keywords and not call.spread
-    return call.callee.kind is Kind.BUILTIN and call.callee.path == "type" and not one
+    return call.callee.kind is Kind.BUILTIN and call.callee.path == "type" and not _gets_one(call)
+
+
+def _gets_one(call: Call) -> bool:
+    return len(call.arguments) == 1 and not call.keywords and not call.spread
 
 
 def _is_builtin(name: str) -> bool:

@@ -97,6 +97,8 @@ def external_result(path: str, arguments: tuple[Value, ...]) -> Value:
         return HOST
     if path == "types.SimpleNamespace":
         return Value(Kind.INSTANCE)
+    if path == TYPE_OF:
+        return external(TYPE_OF)  # of a class, with one argument: again what type() gives
     if path == "enum.auto":
         return HOST  # by the time anybody reads it
     return external(f"{path}()") if root in _LIBRARIES and path not in _GIVING_BACK else UNKNOWN

@@ -142,6 +142,8 @@ def test_a_class_derives_from_what_can_be_followed(head: str, expected: set[str]
         ("def f(kind: type[Space]) -> type:\n        return kind", None),
         ("x = type(Space)('X', (torch.Tensor,), {})", "static.reflection"),
         ("x = type(type)('X', (torch.Tensor,), {})", "static.reflection"),
+        ("try:\n        pass\n    except ValueError as e:\n        raise type(e)('a') from e", None),
+        ("meta = type(Space)(Space)\n    x = meta('X', (torch.Tensor,), {})", "static.reflection"),
         ("meta = type(Space)\n    x = meta('X', (torch.Tensor,), {})", "static.reflection"),
         ("x = type(*('X', (torch.Tensor,), {}))", "static.reflection"),
         ("x = functools.partial(type, 'X')((torch.Tensor,), {})", "static.reflection"),
