@@ -40,6 +40,24 @@ def run(x, factor):
 
 HONEST = KERNEL + "def run(x, factor):\n    return scaled(x, factor)\n"
 
+
+def after_calls(count: int, line: str) -> str:
+    """A source that does one more thing in each call behind the first `count` ones."""
+    return f"""{KERNEL}
+import os
+
+calls = 0
+
+
+def run(x, factor):
+    global calls
+    calls += 1
+    if calls > {count}:
+        {line}
+    return scaled(x, factor)
+"""
+
+
 _GET_INPUTS = """
 import torch
 

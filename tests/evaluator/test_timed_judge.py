@@ -10,27 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.evaluator.scaling import HONEST, KERNEL
+from tests.evaluator.scaling import HONEST, KERNEL, after_calls
 
 ROOT = Path(__file__).parents[2]
 WRONG = KERNEL + "def run(x, factor):\n    return scaled(x, 1.0)\n"
-LATER = (
-    KERNEL
-    + """
-calls = 0
-
-
-def run(x, factor):
-    global calls
-    calls += 1
-    if calls > 36:
-        x * factor
-    return scaled(x, factor)
-"""
-)
+LATER = after_calls(36, "x * factor")
 """No quicker with PyTorch than without: the clocks have nothing to say of it."""
-HOLDS_MORE_LATER = LATER.replace("x * factor", "torch.empty(1 << 22, device=x.device)")
-COPIES_MORE_LATER = LATER.replace("x * factor", "torch.empty(1 << 14, device=x.device).clone()")
+HOLDS_MORE_LATER = after_calls(36, "torch.empty(1 << 22, device=x.device)")
+COPIES_MORE_LATER = after_calls(36, "torch.empty(1 << 14, device=x.device).clone()")
 """Within the bounds while it is checked: 16 MiB where about 1 MiB are allowed, 64 KiB where 8 KB are."""
 BY_PLACE = (
     KERNEL

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.evaluator.scaling import HONEST, KERNEL
+from tests.evaluator.scaling import HONEST, KERNEL, after_calls
 
 ROOT = Path(__file__).parents[2]
 
@@ -173,36 +173,8 @@ def run(x, factor):
     return kept[key]
 """
 )
-HOLDS_MORE_IN_A_GRAPH = (
-    KERNEL
-    + """
-calls = 0
-
-
-def run(x, factor):
-    global calls
-    calls += 1
-    if calls > 2:
-        torch.empty(1 << 22, device=x.device)
-    return scaled(x, factor)
-"""
-)
-ENDS = (
-    KERNEL
-    + """
-import os
-
-calls = 0
-
-
-def run(x, factor):
-    global calls
-    calls += 1
-    if calls > 20:
-        os._exit(0)
-    return scaled(x, factor)
-"""
-)
+HOLDS_MORE_IN_A_GRAPH = after_calls(2, "torch.empty(1 << 22, device=x.device)")
+ENDS = after_calls(20, "os._exit(0)")
 
 
 def timed(
