@@ -360,3 +360,11 @@ def test_a_broken_baseline_is_the_tasks_fault() -> None:
     wrong = "def run(x, factor):\n    return x\n"
     assert "baseline.py is wrong" in timed({"any": HONEST}, baseline=wrong)["any"]["task_fault"]
     assert "baseline.py" in timed({"any": HONEST}, baseline="import nothing_like_it\n")["task"]["task_fault"]
+
+
+def test_a_graph_of_slow_calls_lasts_about_as_long_as_a_segment() -> None:
+    slow = after_calls(0, "import time; time.sleep(0.06)").replace("import os\n", "")
+    (result,) = timed({"slow": slow}, graph=True, n=200)["slow"]["results"]
+    assert result["status"] == "passed", result
+    clocks = result["measurement"]
+    assert clocks["calls"] == clocks["batches"] * 4, "four sets, and more than one round would outlast 0.3 s"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from d2k_agent.contract import VerdictStatus, Violation
+from d2k_agent.contract import Limits, VerdictStatus, Violation
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.ranges import Kind
 from d2k_agent.evaluator.ranks.checking import CallsOfRanks, overrun, watched
@@ -24,16 +24,25 @@ LEAST_SHARE = 0.9
 class RankedTimer(WorkloadTimer):
     """A WorkloadTimer of several ranks. A claim is merged before it is seen here: the longest over ranks."""
 
-    def __init__(self, task: RankedTask, device: RankedDevice, *rest: Any) -> None:
-        super().__init__(task, device, *rest)
+    def __init__(
+        self,
+        task: RankedTask,
+        device: RankedDevice,
+        process: RankGroup,
+        workload: dict[str, Any],
+        seed: str,
+        limits: Limits,
+        progress: Callable[[str], None],
+        trusted: bool = False,
+    ) -> None:
+        limits = watched(limits, device, process.warm)
+        super().__init__(task, device, process, workload, seed, limits, progress, trusted)
         self._ranks = device
-        assert isinstance(self._process, RankGroup)
-        if self._policy.graph and (self._process.gathers or (device.uuids and not device.apart)):
+        if self._policy.graph and (process.gathers or (device.uuids and not device.apart)):
             # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
             self._policy = rules.EVENTS_BATCH
-        self._required = task.link_bytes(self._workload)
-        self._limits = watched(self._limits, device, self._process.warm)
-        self._calls = CallsOfRanks(task, device, self._process, self._limits, bool(rest[-1]))
+        self._required = task.link_bytes(workload)
+        self._calls = CallsOfRanks(task, device, process, limits, trusted)
         self._sent: list[int] = []
         self._counted = 0
 

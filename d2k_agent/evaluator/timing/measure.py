@@ -9,39 +9,31 @@ restored between segments, never within one: what a segment leaves must be what 
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
 import torch
 
-from d2k_agent.contract import Check, Limits, Measurement, VerdictStatus
+from d2k_agent.contract import Check, Limits, Measurement
 from d2k_agent.evaluator.checks.calls import Calls
 from d2k_agent.evaluator.devices import Device, Lent
-from d2k_agent.evaluator.devices.cpu import SharedMemory
 from d2k_agent.evaluator.evidence import Observed, own_launches
-from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.foreign import broken_rule
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranges import Kind, span
 from d2k_agent.evaluator.task import LoadedTask, derive
 from d2k_agent.evaluator.timing import policy as rules
-from d2k_agent.evaluator.timing.audit import Audit, Step
+from d2k_agent.evaluator.timing.audit import Audit
 from d2k_agent.evaluator.timing.graph import irregular, kernels_of
-from d2k_agent.evaluator.timing.page import BYTES, GO, Page
+from d2k_agent.evaluator.timing.pieces import TimedPieces
 from d2k_agent.evaluator.timing.segment import Segment, Timed, mean_of, median_of, spread_of, wall_suspicion
-from d2k_agent.evaluator.timing.timed import CLAIM
 
 VERIFIED_SETS = 3
 """Sets whose outputs are compared after a segment; which ones, nobody can know before."""
 REFRESHED_SETS = 9
 """Sets that get new contents before a segment or an audited step, where there are more."""
 HOT_SEGMENTS = 3
-MOST_LAG_S = 0.003
-"""An answer comes this soon after the word on the page that a step is done."""
-TRY_MS = 10.0
-"""Replays that last this long tell how many a segment needs."""
 
 
 class WrongAnswer(Exception):
@@ -75,16 +67,11 @@ class WorkloadTimer:
         self._calls = Calls(task, device, process, limits, trusted)
         self._draws = 0
         self._sets: list[Lent] = []
-        self._memory = SharedMemory("page", BYTES)
-        self._page = Page(self._memory.mapping, task.ranks)
-        self._steps = 0
-        self._replays_a_s: float | None = None
+        self._pieces = TimedPieces(process, device, limits, workload["label"], task.ranks)
+        self._calls_of_graph = 0
         self._digest: str | None = None
-        self._first = 0
         self.own: frozenset[str] | None = None
         """The names of the kernels that captured work may hold, beside glue; None: any."""
-        self.seconds = {"tuning": 0.0, "timed": 0.0}
-        self._loads: list[Any] = []
         self.checks: list[Check] = []
         self._around = ExitStack()
 
@@ -96,10 +83,14 @@ class WorkloadTimer:
         self._calls.detach(failed=kind is not None and kind is not WrongAnswer)
         for lent in self._sets:
             lent.close()
-        self._page.close()
-        self._memory.close()
+        self._pieces.close()
         self._device.trim()
         self._around.close()
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds of first calls ("tuning") and of timed ones ("timed")."""
+        return {"tuning": self._calls.tuning_s, "timed": self._pieces.timed_s}
 
     @property
     def peak_memory_bytes(self) -> int | None:
@@ -128,10 +119,9 @@ class WorkloadTimer:
         place = secrets.randbelow(len(self._sets))
         self._sets[0], self._sets[place] = self._sets[place], self._sets[0]
         self._calls.attach(self._sets)
-        self._ask({"do": "page"}, b"A", self._memory.share()[1])
+        self._pieces.share_page()
         with span("warm-up", self._label):
             self._calls.warm_up(self._label, self._sets[0])
-        self.seconds["tuning"] = self._calls.tuning_s
         if checked:
             assert expected is not None
             lent, limit_s = self._sets[place], self._limits.call_s
@@ -139,9 +129,10 @@ class WorkloadTimer:
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
-        self._loads.clear()
+        self._pieces.loads.clear()
+        suspicions = self._size_graphs() if self._policy.graph else {}
         hot_ms = self._hot() if self._policy.graph and audited else None
-        suspicions = self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
+        suspicions |= self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
         self._progress(f"timing {self._label}")
         self._segment(self._policy.warm_s, "warm-up")
         segments = []
@@ -166,8 +157,8 @@ class WorkloadTimer:
             audit_ms=audit.mean_ms,
             hot_ms=hot_ms,
             sets=len(self._sets),
-            sm_mhz=median_of([load.sm_mhz for load in self._loads]),
-            power_w=median_of([load.power_w for load in self._loads]),
+            sm_mhz=median_of([load.sm_mhz for load in self._pieces.loads]),
+            power_w=median_of([load.power_w for load in self._pieces.loads]),
         )
         return Timed(measurement, self.checks, suspicions, spread_of(segments))
 
@@ -176,7 +167,7 @@ class WorkloadTimer:
 
         Raises CandidateFault where anything else computes, there or in a metered one of the timed calls, and
         WrongAnswer where one held or copied more than the task allows."""
-        observed = Observed.read(self._ask({"do": "observe", "set": secrets.randbelow(len(self._sets))}, b"A"))
+        observed = Observed.read(self._pieces.ask({"do": "observe", "set": secrets.randbelow(len(self._sets))}, b"A"))
         if observed.foreign:
             raise broken_rule(observed.foreign)
         bounds = self._calls.bounds(self._workload, observed.peak_bytes, observed.copied_bytes)
@@ -191,16 +182,6 @@ class WorkloadTimer:
         self._draws += 1
         seed = derive(self._seed, self._label, "timed", self._draws)
         return self._task.arguments(self._workload, seed, self._device.name)
-
-    def _ask(self, request: dict[str, Any], expected: bytes, descriptors: list[int] | None = None) -> bytes:
-        self._process.order(request, descriptors or [])
-        return self._process.answer(expected, self._limits.gpu_call_s, f"run() on {self._label}")
-
-    def _claim(self, payload: bytes) -> tuple[int, float]:
-        calls, claim_ms = CLAIM.unpack(payload) if len(payload) == CLAIM.size else (0, 0.0)
-        if calls < 1 or not 0 < claim_ms < 1e9:
-            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"timing {self._label} answered out of protocol")
-        return calls, claim_ms
 
     def _refresh_some(self) -> None:
         """New contents for a few sets that nobody can know before."""
@@ -219,60 +200,33 @@ class WorkloadTimer:
             else:
                 self._sets[index].rewrite()
         if anew:
-            self._ask({"do": "poison"}, b"A")
+            self._pieces.ask({"do": "poison"}, b"A")
         self._device.settle()
 
     def _segment(self, seconds: float, kind: Kind = "batch") -> Segment:
         """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
         with span(kind, self._label):
-            return self._replayed(seconds) if self._policy.graph else self._batch(seconds)
-
-    def _batch(self, seconds: float) -> Segment:
-        self._page.begin()
-        self._device.settle()
-        began = time.perf_counter()
-        self._first = secrets.randbelow(len(self._sets))
-        self._process.order({"do": "batch", "first": self._first})
-        time.sleep(seconds * (1 + secrets.randbelow(1000) / 5000))
-        self._loads.append(self._device.load())
-        self._page.stop()
-        payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
-        return self._piece(payload, began)
-
-    def _piece(self, payload: bytes, began: float) -> Segment:
-        """The segment that ended now."""
-        wall_ms = 1e3 * (time.perf_counter() - began)
-        self.seconds["timed"] += wall_ms / 1e3
-        return Segment(*self._claim(payload), wall_ms)
-
-    def _replayed(self, seconds: float) -> Segment:
-        """Replays that last about `seconds`; how many that is, short tries tell once for each graph."""
-        if self._replays_a_s is None:
-            times = 1
-            while (tried := self._replays(times)).wall_ms < TRY_MS:
-                times *= 2
-            self._replays_a_s = 1e3 * times / tried.wall_ms
-        return self._replays(max(1, round(seconds * self._replays_a_s)))
-
-    def _replays(self, times: int) -> Segment:
-        self._first = 0
-        began = time.perf_counter()
-        self._process.order({"do": "replay", "times": times})
-        payload = self._process.answer(b"B", self._limits.gpu_call_s, f"run() on {self._label}")
-        segment = self._piece(payload, began)
-        self._loads.append(self._device.load())
-        return segment
+            if self._policy.graph:
+                return self._pieces.replays(seconds)
+            return self._pieces.batch(seconds, len(self._sets))
 
     @property
     def _graph_calls(self) -> int:
-        return rules.graph_calls(self._policy.graph_calls, len(self._sets))
+        return rules.graph_calls(self._calls_of_graph, len(self._sets))
+
+    def _size_graphs(self) -> dict[str, str]:
+        """Tell from a graph with one call a set how many calls a graph may hold: it lasts no longer than a segment."""
+        if self._calls_of_graph:
+            return {}
+        suspicions = self._captured(len(self._sets), len(self._sets))
+        _, tried = self._pieces.tried()
+        longest = round(1e3 * self._policy.segment_s * tried.calls / tried.wall_ms)
+        self._calls_of_graph = min(self._policy.graph_calls, max(1, longest))
+        return suspicions
 
     def _captured(self, sets: int, calls: int) -> dict[str, str]:
-        """Have a graph captured; outputs of a round are kept that nobody can know before."""
-        keep = secrets.randbelow(calls // sets)
-        request = {"do": "capture", "calls": calls, "sets": sets, "keep": keep}
-        told = kernels_of(lambda: self._ask(request, b"A"), self._label)
-        self._replays_a_s = None
+        """Have a graph captured, and say how it is not the same call again and again."""
+        told = kernels_of(lambda: self._pieces.capture(sets, calls), self._label)
         if self.own is not None and told.names:
             own_launches(told.names, self.own, self._label)
         wrong = irregular(told, calls, self._digest)
@@ -281,7 +235,7 @@ class WorkloadTimer:
 
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
-        self._captured(1, self._policy.graph_calls)
+        self._captured(1, self._calls_of_graph)
         self._segment(self._policy.warm_s, "warm-up")
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
@@ -298,9 +252,9 @@ class WorkloadTimer:
         # A graph keeps the outputs of one round of its own; else those of the last calls are there.
         visited = len(used) if self._policy.graph else min(calls, len(used))
         for back in self._choose(visited, VERIFIED_SETS):
-            index = (self._first + calls - 1 - back) % len(used)
+            index = (self._pieces.first + calls - 1 - back) % len(used)
             lent = used[index]
-            visits = calls // len(used) + ((index - self._first) % len(used) < calls % len(used))
+            visits = calls // len(used) + ((index - self._pieces.first) % len(used) < calls % len(used))
             expected = self._task.expected(lent.arguments)
             self._accept(self._calls.given(index, lent, expected, visits, self._limits.gpu_call_s))
         if not inspect:
@@ -341,7 +295,7 @@ class WorkloadTimer:
             visited = [(first + number) % len(self._sets) for number in range(min(audit.calls, len(self._sets)))]
             # Few calls find new contents wherever they come: nothing else compares contents then.
             self._refresh(visited if len(visited) <= REFRESHED_SETS else self._choose(len(self._sets), REFRESHED_SETS))
-            audit.steps.append(self._step(audit.calls, first))
+            audit.steps.append(self._pieces.step(audit.calls, first))
             if step in verified:
                 self._verify(audit.calls, inspect=False)
 
@@ -358,7 +312,7 @@ class WorkloadTimer:
         for number in range(2 * rules.FRESH_STEPS):
             self._refresh(range(sets), anew=number in anew)
             self._device.flush()
-            (audit.new if number in anew else audit.same).append(self._step(sets, 0))
+            (audit.new if number in anew else audit.same).append(self._pieces.step(sets, 0))
             if number in anew:
                 self._verify(sets, inspect=False, most=sets)  # each one: the best of them counts
 
@@ -371,24 +325,6 @@ class WorkloadTimer:
         segment = self._segment(self._policy.segment_s)
         self._verify(segment.calls, inspect=False)
         return segment
-
-    def _step(self, calls: int, first: int) -> Step:
-        """One step, from telling the process to begin to its word that all is done. Calls begin with set `first`."""
-        self._steps += 1
-        self._first = first
-        self._process.order({"do": "step", "number": self._steps, "calls": calls, "first": self._first})
-        time.sleep(0.001)  # it is at the page by then, and waits
-        deadline = time.monotonic() + self._limits.gpu_call_s
-        began = time.perf_counter()
-        self._page[GO] = self._steps
-        self._page.wait_done(self._steps, lambda: self._process.has_answered() or time.monotonic() > deadline)
-        done = time.perf_counter()
-        payload = self._process.answer(b"B", max(0.0, deadline - time.monotonic()), f"run() on {self._label}")
-        answered = time.perf_counter()
-        # The answer follows the word at once, or the word was not true.
-        wall_ms = 1e3 * ((done if answered - done < MOST_LAG_S else answered) - began)
-        self.seconds["timed"] += wall_ms / 1e3
-        return Step(wall_ms, self._claim(payload)[1])
 
     def _choose(self, population: int, most: int) -> list[int]:
         indices = list(range(population))

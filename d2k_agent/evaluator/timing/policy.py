@@ -19,7 +19,7 @@ class TimingPolicy:
     graph       calls are captured into a CUDA graph and replayed; else they are launched from Python, two ahead
     warm_s      timed work that is thrown away first, while clocks settle
     segments    pieces that are timed from inside and from outside, `segment_s` seconds each at least
-    graph_calls calls in a graph, about: each set is visited equally often
+    graph_calls calls in a graph, about, and fewer where these outlast a segment: each set is visited equally often
     step_ms     an audited step lasts this many milliseconds or more, so that what its ends cost is lost in it
     wall        a claim may fall short of the outside clock by this fraction in its best segment
     audit       audited steps may be slower than the claim by this fraction, and by AUDIT_STEP_MS a step
@@ -39,10 +39,11 @@ class TimingPolicy:
 
 
 EVENTS_BATCH = TimingPolicy("events_batch", graph=False, warm_s=1.0, segments=2, segment_s=1.0)
-"""Kernels above 100 us: batches of a second and more over rotating sets, the first second dropped."""
+"""Calls of a millisecond and more: batches of a second and more over rotating sets, the first second dropped."""
 GRAPH_ROTATING = TimingPolicy("graph_rotating", graph=True, warm_s=0.4, segments=5, segment_s=0.2)
-"""Short kernels: replays of a graph of about 2,000 calls over rotating sets, so that the L2 cache is cold. Beside it
-stands `graph_hot`, the same over one set: the published protocol's cache state."""
+"""Shorter calls, which Python may begin more slowly than the GPU ends them: replays of a graph of about 2,000 calls over
+rotating sets, so that the L2 cache is cold. Beside it stands `graph_hot`, the same over one set: the published
+protocol's cache state."""
 
 POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
 """By mode."""
