@@ -1,8 +1,9 @@
 """Dispatch by pushing: a token's quantised row goes once to each rank that wants it, and is spread out there.
 
-A call stages in one half of the workspace, the next call in the other. Words of the signal pad only grow: a call waits
-for its own number, and before it writes a half it waits until every rank has finished the call before the last, which
-read it.
+Choices travel first, and from them every rank knows all of its rows' places before a row moves: own rows are stored
+where they end, straight from the registers that quantised them. A call stages in one half of the workspace, the next
+call in the other. Words of the signal pad that ranks wait for only grow: a call waits for its own number, and before it
+writes a half it waits until every rank has finished the call before the last, which read it.
 """
 
 import torch
@@ -12,12 +13,16 @@ import triton.language as tl
 GROUP = tl.constexpr(128)
 ALIGNMENT = tl.constexpr(128)
 EPOCH = tl.constexpr(0)
+LEFT = tl.constexpr(1)
+TICKET = tl.constexpr(2)
 READY = tl.constexpr(8)
 DONE = tl.constexpr(24)
 ARRIVED = tl.constexpr(64)
 SIGNALS = 4096
-IDS_BLOCK = 1024
-CHUNK = 128
+IDS_BLOCK = 256
+FILL_BLOCK = tl.constexpr(1024)
+PARTS_BLOCK = tl.constexpr(32)
+LEAD = tl.constexpr(264)
 
 
 @triton.jit
@@ -40,7 +45,7 @@ def _payload_at(address):
 
 
 @triton.jit
-def _push_ids(ids, ws_ptrs, sig, sig_ptrs, rank, total, half, ids_at, BLOCK: tl.constexpr):
+def _push_ids(ids, ws_ptrs, sig, sig_ptrs, recv_src, rank, total, half, ids_at, received, BLOCK: tl.constexpr):
     """The choices of all tokens, to every rank: from them each knows where its rows will lie before the rows come."""
     peer = tl.program_id(1)
     epoch = tl.load(sig + EPOCH)
@@ -52,44 +57,10 @@ def _push_ids(ids, ws_ptrs, sig, sig_ptrs, rank, total, half, ids_at, BLOCK: tl.
     tl.debug_barrier()
     ready = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + READY + rank
     tl.atomic_add(ready, 1, sem="release", scope="sys")
-
-
-@triton.jit(do_not_specialize=["rank"])  # a rank that is 1 would be a constant, which has no 64-bit form
-def _push_rows(
-    x, ids, ws_ptrs, sig, sig_ptrs, rank, tokens, half, scales_at, local, flags,
-    R: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Quantise rows once and store them where they are wanted; then one flag a rank says that these rows are there."""
-    epoch = tl.load(sig + EPOCH)
-    group = tl.arange(0, GROUPS)
-    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
-    inside = group < G
-    slot = tl.arange(0, SLOTS)
-    for number in range(ROWS):
-        token = tl.program_id(0) * ROWS + number
-        if token < tokens:
-            row = token.to(tl.int64) * (G * GROUP)
-            value = tl.load(x + row + column, mask=inside[:, None], other=0.0).to(tl.float32)
-            largest = tl.maximum(tl.max(tl.abs(value), axis=1), 1e-4)
-            bits = largest.to(tl.int32, bitcast=True)
-            exponent = (bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000).to(tl.int32)
-            scale = (exponent << 23).to(tl.float32, bitcast=True)
-            inverse = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
-            payload = (value * inverse[:, None]).to(tl.float8e4nv).to(tl.uint8, bitcast=True)
-            chosen = tl.load(ids + token * K + slot, mask=slot < K, other=-1)
-            owner = tl.where(chosen >= 0, chosen // local, -1)
-            for peer in tl.static_range(R):
-                wanted = tl.max((owner == peer).to(tl.int32), axis=0) > 0
-                if wanted:
-                    base = _half(ws_ptrs, peer, epoch, half)
-                    staged = rank.to(tl.int64) * tokens + token
-                    tl.store(_payload_at(base) + staged * (G * GROUP) + column, payload, mask=inside[:, None])
-                    scales = (base + scales_at).to(tl.pointer_type(tl.float32))
-                    tl.store(scales + staged * G + group, scale, mask=inside)
-    tl.debug_barrier()
-    for peer in tl.static_range(R):
-        arrived = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + ARRIVED
-        tl.atomic_xchg(arrived + rank * flags + tl.program_id(0), epoch + 1, sem="release", scope="sys")
+    program = tl.program_id(0) * tl.num_programs(1) + peer
+    for begin in range(program * FILL_BLOCK, received, tl.num_programs(0) * tl.num_programs(1) * FILL_BLOCK):
+        row = begin + tl.arange(0, FILL_BLOCK)
+        tl.store(recv_src + row, tl.full((FILL_BLOCK,), -1, tl.int32), mask=row < received)
 
 
 @triton.jit
@@ -104,88 +75,124 @@ def _choices(ids, pair, live, j: tl.constexpr, first):
 
 
 @triton.jit
-def _count(
-    ws_ptrs, sig, counts, rank, tokens, half, ids_at, local, blocks, chunks,
-    K: tl.constexpr, LOCAL: tl.constexpr, EXPERTS: tl.constexpr, C: tl.constexpr,
-):  # fmt: skip
-    """How many rows each chunk of tokens brings to each expert here, as soon as the choices are there."""
-    epoch = tl.load(sig + EPOCH)
-    source = tl.program_id(0) // chunks
-    _await(sig + READY + source, (epoch + 1) * blocks)
-    ids = _staged_ids(ws_ptrs, rank, epoch, half, ids_at)
-    token = (tl.program_id(0) % chunks) * C + tl.arange(0, C)
-    pair = (source * tokens + token) * K
-    for begin in range(0, LOCAL, EXPERTS):
-        expert = begin + tl.arange(0, EXPERTS)
-        taken = tl.zeros((C, EXPERTS), tl.int32)
-        for j in tl.static_range(K):
-            chosen = _choices(ids, pair, token < tokens, j, rank * local)
-            taken += (chosen[:, None] == expert[None, :]).to(tl.int32)
-        tl.store(counts + tl.program_id(0) * LOCAL + expert, tl.sum(taken, axis=0))
+def _taken(ids, pair, live, first, expert, K: tl.constexpr):
+    """1 where a token chose an expert here, else 0: tokens by experts."""
+    taken = (_choices(ids, pair, live, 0, first)[:, None] == expert[None, :]).to(tl.int32)
+    for j in tl.static_range(1, K):
+        taken += (_choices(ids, pair, live, j, first)[:, None] == expert[None, :]).to(tl.int32)
+    return taken
 
 
 @triton.jit
-def _scan(
-    counts, cnt, off, local, parts, PARTS: tl.constexpr, LOCAL: tl.constexpr, EXPERTS: tl.constexpr
+def _count(
+    ws_ptrs, sig, counts, rank, tokens, half, ids_at, local, blocks, chunks,
+    K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """Rows before each chunk's, of each expert; how many an expert has, and where it begins."""
-    part = tl.arange(0, PARTS)
-    for begin in range(0, LOCAL, EXPERTS):
-        expert = begin + tl.arange(0, EXPERTS)
-        place = counts + part[:, None] * LOCAL + expert[None, :]
-        own = tl.load(place, mask=(part < parts)[:, None], other=0)
-        tl.store(place, tl.cumsum(own, axis=0) - own, mask=(part < parts)[:, None])
-        tl.store(cnt + expert, tl.sum(own, axis=0), mask=expert < local)
-    tl.debug_barrier()
+    """How many rows each chunk of tokens brings to each expert here, as soon as the choices are there."""
+    epoch = tl.load(sig + EPOCH)
+    part = tl.program_id(0)
+    source = part // chunks
+    _await(sig + READY + source, (epoch + 1) * blocks)
+    ids = _staged_ids(ws_ptrs, rank, epoch, half, ids_at)
+    token = (part % chunks) * C + tl.arange(0, C)
     expert = tl.arange(0, LOCAL)
-    rows = tl.load(cnt + expert, mask=expert < local, other=0)
-    end = tl.cumsum((rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, axis=0)
-    tl.store(off + expert + 1, end, mask=expert < local)
-    tl.store(off + expert, tl.zeros_like(end), mask=expert < 1)
+    taken = _taken(ids, (source * tokens + token) * K, token < tokens, rank * local, expert, K)
+    tl.store(counts + part * LOCAL + expert, tl.sum(taken, axis=0))
 
 
 @triton.jit
 def _place(
-    ws_ptrs, sig, counts, off, slots, recv_src, rank, tokens, half, ids_at, local, chunks,
-    K: tl.constexpr, SLOTS: tl.constexpr, LOCAL: tl.constexpr, EXPERTS: tl.constexpr, C: tl.constexpr,
+    ws_ptrs, sig, counts, cnt, off, slots, recv_src, rank, tokens, half, ids_at, local, chunks, parts,
+    K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     """The row of each choice: its expert's first, the rows of chunks before, and of tokens before in its chunk."""
     epoch = tl.load(sig + EPOCH)
-    source = tl.program_id(0) // chunks
+    part = tl.program_id(0)
+    expert = tl.arange(0, LOCAL)
+    rows = tl.zeros((LOCAL,), tl.int32)
+    ahead = tl.zeros((LOCAL,), tl.int32)
+    for begin in range(0, parts, PARTS_BLOCK):
+        other = begin + tl.arange(0, PARTS_BLOCK)
+        counted = tl.load(counts + other[:, None] * LOCAL + expert[None, :], mask=(other < parts)[:, None], other=0)
+        rows += tl.sum(counted, axis=0)
+        ahead += tl.sum(tl.where((other < part)[:, None], counted, 0), axis=0)
+    end = tl.cumsum((rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, axis=0)
+    first = end - (rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    tl.store(cnt + expert, rows, mask=(expert < local) & (part == 0))
+    tl.store(off + expert + 1, end, mask=(expert < local) & (part == 0))
+    tl.store(off + expert, first, mask=(expert < 1) & (part == 0))
+
+    source = part // chunks
     ids = _staged_ids(ws_ptrs, rank, epoch, half, ids_at)
-    token = (tl.program_id(0) % chunks) * C + tl.arange(0, C)
+    token = (part % chunks) * C + tl.arange(0, C)
+    live = token < tokens
     pair = (source * tokens + token) * K
+    taken = _taken(ids, pair, live, rank * local, expert, K)
+    position = tl.cumsum(taken, axis=0) - taken + (first + ahead)[None, :]
+    for j in tl.static_range(K):
+        chosen = _choices(ids, pair, live, j, rank * local)
+        here = (chosen[:, None] == expert[None, :]) & (expert < local)[None, :]
+        row = tl.max(tl.where(here, position, -1), axis=1)
+        tl.store(slots + pair + j, row, mask=live)
+        tl.store(recv_src + row, pair + j, mask=live & (row >= 0))
+
+
+@triton.jit
+def _spread(slots, choices, recv_q, recv_s, payload, scale, column, group, K: tl.constexpr, G: tl.constexpr):
+    """A quantised row to each row that its token has here."""
+    inside = group < G
+    for j in tl.static_range(K):
+        row = tl.load(slots + choices + j).to(tl.int64)
+        if row >= 0:
+            tl.store(recv_q + row * (G * GROUP) + column, payload, mask=inside[:, None])
+            tl.store(recv_s + row * G + group, scale, mask=inside)
+
+
+@triton.jit
+def _push_rows(
+    flag, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, local, flags, epoch,
+    R: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Quantise rows once and store them where they are wanted; then one flag a rank says that these rows are there."""
+    group = tl.arange(0, GROUPS)
+    column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
+    inside = group < G
     slot = tl.arange(0, SLOTS)
-    row = tl.full((C, SLOTS), -1, tl.int32)
-    for begin in range(0, LOCAL, EXPERTS):
-        expert = begin + tl.arange(0, EXPERTS)
-        taken = tl.zeros((C, EXPERTS), tl.int32)
-        for j in tl.static_range(K):
-            chosen = _choices(ids, pair, token < tokens, j, rank * local)
-            taken += (chosen[:, None] == expert[None, :]).to(tl.int32)
-        first = tl.load(off + expert, mask=expert < local, other=0)
-        ahead = first + tl.load(counts + tl.program_id(0) * LOCAL + expert)
-        position = tl.cumsum(taken, axis=0) - taken + ahead[None, :]
-        for j in tl.static_range(K):
-            chosen = _choices(ids, pair, token < tokens, j, rank * local)
-            here = (chosen[:, None] == expert[None, :]) & (expert < local)[None, :]
-            found = tl.max(tl.where(here, position, -1), axis=1)
-            row = tl.where((slot == j)[None, :] & (found >= 0)[:, None], found[:, None], row)
-    live = (token < tokens)[:, None] & (slot < K)[None, :]
-    origin = pair[:, None] + slot[None, :]
-    tl.store(slots + origin, row, mask=live)
-    tl.store(recv_src + row, origin, mask=live & (row >= 0))
+    for number in range(ROWS):
+        token = flag * ROWS + number
+        if token < tokens:
+            row = token.to(tl.int64) * (G * GROUP)
+            value = tl.load(x + row + column, mask=inside[:, None], other=0.0).to(tl.float32)
+            largest = tl.maximum(tl.max(tl.abs(value), axis=1), 1e-4)
+            bits = largest.to(tl.int32, bitcast=True)
+            exponent = (bits >> 23) - 8 + ((bits & 0x7FFFFF) > 0x600000).to(tl.int32)
+            scale = (exponent << 23).to(tl.float32, bitcast=True)
+            inverse = ((254 - exponent) << 23).to(tl.float32, bitcast=True)
+            payload = (value * inverse[:, None]).to(tl.float8e4nv).to(tl.uint8, bitcast=True)
+            chosen = tl.load(ids + token * K + slot, mask=slot < K, other=-1)
+            owner = tl.where(chosen >= 0, chosen // local, -1)
+            staged = rank.to(tl.int64) * tokens + token
+            for peer in tl.static_range(R):
+                wanted = tl.max((owner == peer).to(tl.int32), axis=0) > 0
+                if wanted & (peer != rank):
+                    base = tl.load(ws_ptrs + peer) + base_of
+                    tl.store(_payload_at(base) + staged * (G * GROUP) + column, payload, mask=inside[:, None])
+                    scales = (base + scales_at).to(tl.pointer_type(tl.float32))
+                    tl.store(scales + staged * G + group, scale, mask=inside)
+            _spread(slots, staged * K, recv_q, recv_s, payload, scale, column, group, K, G)
+    tl.debug_barrier()
+    for peer in tl.static_range(R):
+        if peer != rank:
+            arrived = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + ARRIVED
+            tl.atomic_xchg(arrived + rank * flags + flag, epoch + 1, sem="release", scope="sys")
 
 
 @triton.jit
 def _expand(
-    ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, half, scales_at, flags,
-    R: tl.constexpr, K: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
+    source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, flags, epoch,
+    K: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """One staged row to its rows here. Own tokens come first: they are there while others are on their way."""
-    epoch = tl.load(sig + EPOCH)
-    source = (rank + tl.program_id(0) // tokens) % R
-    token = tl.program_id(0) % tokens
+    """One row that another rank staged to its rows here."""
     staged = source.to(tl.int64) * tokens + token
     wanted = tl.load(slots + staged * K)
     for j in tl.static_range(1, K):
@@ -195,24 +202,52 @@ def _expand(
         group = tl.arange(0, GROUPS)
         column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
         inside = group < G
-        base = _half(ws_ptrs, rank, epoch, half)
+        base = tl.load(ws_ptrs + rank) + base_of
         payload = tl.load(_payload_at(base) + staged * (G * GROUP) + column, mask=inside[:, None])
         scale = tl.load((base + scales_at).to(tl.pointer_type(tl.float32)) + staged * G + group, mask=inside)
-        for j in tl.static_range(K):
-            row = tl.load(slots + staged * K + j).to(tl.int64)
-            if row >= 0:
-                tl.store(recv_q + row * (G * GROUP) + column, payload, mask=inside[:, None])
-                tl.store(recv_s + row * G + group, scale, mask=inside)
+        _spread(slots, staged * K, recv_q, recv_s, payload, scale, column, group, K, G)
 
 
 @triton.jit
-def _finish(sig, sig_ptrs, rank, R: tl.constexpr):
-    """This rank has read all that was staged for it in this call."""
+def _pushers(ticket, flags, PERIOD: tl.constexpr):
+    """How many programs push among those with tickets below this one: the first ones, then one in each period."""
+    return tl.minimum(tl.where(ticket < LEAD, ticket, LEAD + (ticket - LEAD) // PERIOD), flags)
+
+
+@triton.jit(do_not_specialize=["rank"])  # a rank that is 1 would be a constant, which has no 64-bit form
+def _exchange(
+    x, ids, ws_ptrs, sig, sig_ptrs, slots, recv_q, recv_s, rank, tokens, half, scales_at, local, flags,
+    R: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Own rows out and those of other ranks in, side by side: the one is the link's work, the other memory's.
+
+    Programs take their roles in the order in which they start. One that waits for a row has a ticket above that of the
+    program that pushes it, on whatever rank, so that no waiting program is in the way of what it waits for.
+    """
     epoch = tl.load(sig + EPOCH)
-    for peer in tl.static_range(R):
-        done = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + DONE + rank
-        tl.atomic_xchg(done, epoch + 1, sem="release", scope="sys")
-    tl.store(sig + EPOCH, epoch + 1)
+    base_of = (epoch % 2) * half
+    ticket = tl.atomic_add(sig + TICKET, 1, sem="relaxed", scope="gpu")
+    pushers = _pushers(ticket, flags, ROWS * (R - 1) + 1)
+    if _pushers(ticket + 1, flags, ROWS * (R - 1) + 1) > pushers:
+        _push_rows(
+            pushers, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, local, flags,
+            epoch, R, K, SLOTS, G, GROUPS, ROWS,
+        )  # fmt: skip
+    else:
+        source = (rank + 1 + (ticket - pushers) % (R - 1)) % R
+        token = (ticket - pushers) // (R - 1)
+        _expand(
+            source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, flags, epoch,
+            K, G, GROUPS, ROWS,
+        )  # fmt: skip
+    tl.debug_barrier()
+    if tl.atomic_add(sig + LEFT, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
+        tl.store(sig + TICKET, 0)
+        tl.store(sig + LEFT, 0)
+        for peer in tl.static_range(R):
+            done = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + DONE + rank
+            tl.atomic_xchg(done, epoch + 1, sem="release", scope="sys")
+        tl.store(sig + EPOCH, epoch + 1)
 
 
 def _rows_a_flag(tokens, ranks):
@@ -233,41 +268,33 @@ def run(x, topk_ids, num_experts, comm):
     ids_at = scales_at + ranks * tokens * groups * 4
     recv_q = torch.empty((received, hidden), dtype=torch.float8_e4m3fn, device=x.device)
     recv_s = torch.empty((received, groups), dtype=torch.float32, device=x.device)
-    recv_src = torch.full((received,), -1, dtype=torch.int32, device=x.device)
+    recv_src = torch.empty((received,), dtype=torch.int32, device=x.device)
     slots = torch.empty((ranks, tokens, topk), dtype=torch.int32, device=x.device)
     off = torch.empty((local + 1,), dtype=torch.int32, device=x.device)
     cnt = torch.empty((local,), dtype=torch.int32, device=x.device)
 
     blocks = triton.cdiv(tokens * topk, IDS_BLOCK)
     _push_ids[(blocks, ranks)](
-        topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, comm.rank, tokens * topk, half, ids_at, BLOCK=IDS_BLOCK
-    )
-    rows = _rows_a_flag(tokens, ranks)
-    flags = triton.cdiv(tokens, rows)
-    shape = {"R": ranks, "K": topk, "G": groups, "GROUPS": triton.next_power_of_2(groups), "ROWS": rows}
-    _push_rows[(flags,)](
-        x, topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, comm.rank, tokens, half, scales_at, local, flags,
-        SLOTS=triton.next_power_of_2(topk), num_warps=8, **shape,
+        topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, recv_src, comm.rank, tokens * topk, half, ids_at, received,
+        BLOCK=IDS_BLOCK,
+    )  # fmt: skip
+    padded = max(16, triton.next_power_of_2(local))  # Triton 3.6 fails to compile sums over narrower tiles
+    chunk = min(max(4096 // padded, 16), 128)
+    chunks = triton.cdiv(tokens, chunk)
+    parts = ranks * chunks
+    counts = torch.empty((parts, padded), dtype=torch.int32, device=x.device)
+    tile = {"K": topk, "LOCAL": padded, "C": chunk}
+    _count[(parts,)](comm.ws_ptrs, comm.sig, counts, comm.rank, tokens, half, ids_at, local, blocks, chunks, **tile)
+    _place[(parts,)](
+        comm.ws_ptrs, comm.sig, counts, cnt, off, slots, recv_src, comm.rank, tokens, half, ids_at, local, chunks,
+        parts, **tile,
     )  # fmt: skip
 
-    chunks = triton.cdiv(tokens, CHUNK)
-    padded = max(16, triton.next_power_of_2(local))  # Triton 3.6 fails to compile sums over narrower tiles
-    counts = torch.empty((ranks * chunks, padded), dtype=torch.int32, device=x.device)
-    tile = {"K": topk, "LOCAL": padded, "EXPERTS": min(padded, 32), "C": CHUNK}
-    _count[(ranks * chunks,)](
-        comm.ws_ptrs, comm.sig, counts, comm.rank, tokens, half, ids_at, local, blocks, chunks, **tile
-    )
-    _scan[(1,)](
-        counts, cnt, off, local, ranks * chunks,
-        PARTS=triton.next_power_of_2(ranks * chunks), LOCAL=padded, EXPERTS=min(padded, 16), num_warps=8,
+    rows = _rows_a_flag(tokens, ranks)
+    flags = triton.cdiv(tokens, rows)
+    _exchange[(flags + (ranks - 1) * tokens,)](
+        x, topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, slots, recv_q.view(torch.uint8), recv_s, comm.rank, tokens,
+        half, scales_at, local, flags, R=ranks, K=topk, SLOTS=triton.next_power_of_2(topk), G=groups,
+        GROUPS=triton.next_power_of_2(groups), ROWS=rows, num_warps=8,
     )  # fmt: skip
-    _place[(ranks * chunks,)](
-        comm.ws_ptrs, comm.sig, counts, off, slots, recv_src, comm.rank, tokens, half, ids_at, local, chunks,
-        SLOTS=triton.next_power_of_2(topk), num_warps=8, **tile,
-    )  # fmt: skip
-    _expand[(ranks * tokens,)](
-        comm.ws_ptrs, comm.sig, slots, recv_q.view(torch.uint8), recv_s, comm.rank, tokens, half, scales_at, flags,
-        num_warps=8, **shape,
-    )  # fmt: skip
-    _finish[(1,)](comm.sig, comm.sig_ptrs, comm.rank, R=ranks)
     return recv_q, recv_s, recv_src, slots, off, cnt
