@@ -124,11 +124,13 @@ def test_dispatch_is_right_and_timed_on_two_gpus_and_its_bytes_are_counted(
 
 
 def test_work_without_traffic_is_a_violation(two_gpus: ProcessLauncher) -> None:
-    """Each rank draws the same numbers here, so that a rank knows what the other one would send."""
+    """Each rank draws the same numbers here, so a rank knows what the other would send; they meet, and send no data."""
     bundle = shifting.task()
     alike = bundle.public["get_inputs.py"].replace('torch.manual_seed(config["seed"])', "torch.manual_seed(1)")
     alike = alike.replace("torch.randn(config", "0.0 * torch.randn(config")
     knowing = TaskBundle("shifting", {**bundle.public, "get_inputs.py": alike}, bundle.hidden)
-    guessed = shifting.KERNELS + "def run(x, comm):\n    take(x, comm)\n    return torch.zeros_like(x)\n"
+    guessed = shifting.KERNELS + (
+        "def run(x, comm):\n    flag(comm)\n    arrive(comm)\n    take(x, comm)\n    return torch.zeros_like(x)\n"
+    )
     verdict = judged(two_gpus, knowing, guessed, "large")
     assert [violation.check for violation in verdict.violations] == ["runtime.links"], verdict.message
