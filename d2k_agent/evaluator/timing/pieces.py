@@ -8,8 +8,8 @@ from typing import Any
 
 from d2k_agent.contract import Limits, VerdictStatus
 from d2k_agent.evaluator.devices import Device
-from d2k_agent.evaluator.devices.nvml import Load
 from d2k_agent.evaluator.devices.cpu import SharedMemory
+from d2k_agent.evaluator.devices.nvml import Load
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.timing.audit import Step

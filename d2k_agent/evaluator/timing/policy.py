@@ -41,8 +41,8 @@ class TimingPolicy:
 EVENTS_BATCH = TimingPolicy("events_batch", graph=False, warm_s=1.0, segments=2, segment_s=1.0)
 """Calls of a millisecond and more: batches of a second and more over rotating sets, the first second dropped."""
 GRAPH_ROTATING = TimingPolicy("graph_rotating", graph=True, warm_s=0.4, segments=5, segment_s=0.2)
-"""Shorter calls, which Python may begin more slowly than the GPU ends them: replays of a graph of about 2,000 calls over
-rotating sets, so that the L2 cache is cold. Beside it stands `graph_hot`, the same over one set: the published
+"""Shorter calls, which Python may begin more slowly than the GPU ends them: replays of a graph of about 2,000 calls
+over rotating sets, so that the L2 cache is cold. Beside it stands `graph_hot`, the same over one set: the published
 protocol's cache state."""
 
 POLICIES = {"batch": EVENTS_BATCH, "graph": GRAPH_ROTATING}
