@@ -1,6 +1,6 @@
 """Dispatch by pushing: a token's quantised row goes once to each rank that wants it, and is spread out there.
 
-Choices travel first, and from them every rank knows all of its rows' places before a row moves: own rows are stored
+Choices travel first, with their counts, and from them every rank knows all of its rows' places before a row moves: own rows are stored
 where they end, straight from the registers that quantised them. A call stages in one half of the workspace, the next
 call in the other. Words of the signal pad that ranks wait for only grow: a call waits for its own number, and before it
 writes a half it waits until every rank has finished the call before the last, which read it.
@@ -19,7 +19,6 @@ READY = tl.constexpr(8)
 DONE = tl.constexpr(24)
 ARRIVED = tl.constexpr(64)
 SIGNALS = 4096
-IDS_BLOCK = 256
 FILL_BLOCK = tl.constexpr(1024)
 PARTS_BLOCK = tl.constexpr(32)
 LEAD = tl.constexpr(264)
@@ -45,38 +44,14 @@ def _payload_at(address):
 
 
 @triton.jit
-def _push_ids(ids, ws_ptrs, sig, sig_ptrs, recv_src, rank, total, half, ids_at, received, BLOCK: tl.constexpr):
-    """The choices of all tokens, to every rank: from them each knows where its rows will lie before the rows come."""
-    peer = tl.program_id(1)
-    epoch = tl.load(sig + EPOCH)
-    _await(sig + DONE + peer, epoch - 1)
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    into = (_half(ws_ptrs, peer, epoch, half) + ids_at).to(tl.pointer_type(tl.int32))
-    chosen = tl.load(ids + place, mask=place < total)
-    tl.store(into + rank * total + place, chosen, mask=place < total)
-    tl.debug_barrier()
-    ready = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + READY + rank
-    tl.atomic_add(ready, 1, sem="release", scope="sys")
-    program = tl.program_id(0) * tl.num_programs(1) + peer
-    for begin in range(program * FILL_BLOCK, received, tl.num_programs(0) * tl.num_programs(1) * FILL_BLOCK):
-        row = begin + tl.arange(0, FILL_BLOCK)
-        tl.store(recv_src + row, tl.full((FILL_BLOCK,), -1, tl.int32), mask=row < received)
-
-
-@triton.jit
-def _staged_ids(ws_ptrs, rank, epoch, half, ids_at):
-    return (_half(ws_ptrs, rank, epoch, half) + ids_at).to(tl.pointer_type(tl.int32))
-
-
-@triton.jit
 def _choices(ids, pair, live, j: tl.constexpr, first):
-    """The local expert of choice j of each token; negative or too large where it is none of this rank."""
+    """The local expert of choice j of each token, where a rank's begin at `first`; negative or too large elsewhere."""
     return tl.load(ids + pair + j, mask=live, other=-1) - first
 
 
 @triton.jit
 def _taken(ids, pair, live, first, expert, K: tl.constexpr):
-    """1 where a token chose an expert here, else 0: tokens by experts."""
+    """1 where a token chose an expert of a rank, else 0: tokens by experts."""
     taken = (_choices(ids, pair, live, 0, first)[:, None] == expert[None, :]).to(tl.int32)
     for j in tl.static_range(1, K):
         taken += (_choices(ids, pair, live, j, first)[:, None] == expert[None, :]).to(tl.int32)
@@ -84,36 +59,56 @@ def _taken(ids, pair, live, first, expert, K: tl.constexpr):
 
 
 @triton.jit
-def _count(
-    ws_ptrs, sig, counts, rank, tokens, half, ids_at, local, blocks, chunks,
-    K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr,
+def _push_choices(
+    ids, ws_ptrs, sig, sig_ptrs, recv_src, rank, tokens, half, ids_at, counts_at, local, received,
+    K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr, PAIRS: tl.constexpr,
 ):  # fmt: skip
-    """How many rows each chunk of tokens brings to each expert here, as soon as the choices are there."""
+    """The choices of a chunk of tokens, to every rank, and how often each of its experts is among them.
+
+    From these a rank knows where its rows will lie before they come. On the way all rows are marked as padding.
+    """
+    chunk, chunks, peer = tl.program_id(0), tl.num_programs(0), tl.program_id(1)
     epoch = tl.load(sig + EPOCH)
-    part = tl.program_id(0)
-    source = part // chunks
-    _await(sig + READY + source, (epoch + 1) * blocks)
-    ids = _staged_ids(ws_ptrs, rank, epoch, half, ids_at)
-    token = (part % chunks) * C + tl.arange(0, C)
+    _await(sig + DONE + peer, epoch - 1)
+    base = _half(ws_ptrs, peer, epoch, half)
+    token = chunk * C + tl.arange(0, C)
     expert = tl.arange(0, LOCAL)
-    taken = _taken(ids, (source * tokens + token) * K, token < tokens, rank * local, expert, K)
-    tl.store(counts + part * LOCAL + expert, tl.sum(taken, axis=0))
+    taken = _taken(ids, token * K, token < tokens, peer * local, expert, K)
+    counts = (base + counts_at).to(tl.pointer_type(tl.int32)) + (rank * chunks + chunk) * LOCAL
+    tl.store(counts + expert, tl.sum(taken, axis=0))
+    inside = tl.arange(0, PAIRS)
+    pair = chunk * C * K + inside
+    here = (inside < C * K) & (pair < tokens * K)
+    into = (base + ids_at).to(tl.pointer_type(tl.int32)) + rank * tokens * K
+    tl.store(into + pair, tl.load(ids + pair, mask=here), mask=here)
+    tl.debug_barrier()
+    ready = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + READY + rank
+    tl.atomic_add(ready, 1, sem="release", scope="sys")
+    program = chunk * tl.num_programs(1) + peer
+    for begin in range(program * FILL_BLOCK, received, chunks * tl.num_programs(1) * FILL_BLOCK):
+        row = begin + tl.arange(0, FILL_BLOCK)
+        tl.store(recv_src + row, tl.full((FILL_BLOCK,), -1, tl.int32), mask=row < received)
 
 
 @triton.jit
 def _place(
-    ws_ptrs, sig, counts, cnt, off, slots, recv_src, rank, tokens, half, ids_at, local, chunks, parts,
-    K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr,
+    ws_ptrs, sig, cnt, off, slots, recv_src, rank, tokens, half, ids_at, counts_at, local, chunks,
+    R: tl.constexpr, K: tl.constexpr, LOCAL: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     """The row of each choice: its expert's first, the rows of chunks before, and of tokens before in its chunk."""
     epoch = tl.load(sig + EPOCH)
+    for peer in tl.static_range(R):
+        _await(sig + READY + peer, (epoch + 1) * chunks)
+    base = _half(ws_ptrs, rank, epoch, half)
+    counts = (base + counts_at).to(tl.pointer_type(tl.int32))
     part = tl.program_id(0)
     expert = tl.arange(0, LOCAL)
     rows = tl.zeros((LOCAL,), tl.int32)
     ahead = tl.zeros((LOCAL,), tl.int32)
-    for begin in range(0, parts, PARTS_BLOCK):
+    for begin in range(0, R * chunks, PARTS_BLOCK):
         other = begin + tl.arange(0, PARTS_BLOCK)
-        counted = tl.load(counts + other[:, None] * LOCAL + expert[None, :], mask=(other < parts)[:, None], other=0)
+        inside = (other < R * chunks)[:, None]
+        counted = tl.load(counts + other[:, None] * LOCAL + expert[None, :], mask=inside, other=0)
         rows += tl.sum(counted, axis=0)
         ahead += tl.sum(tl.where((other < part)[:, None], counted, 0), axis=0)
     end = tl.cumsum((rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, axis=0)
@@ -122,11 +117,10 @@ def _place(
     tl.store(off + expert + 1, end, mask=(expert < local) & (part == 0))
     tl.store(off + expert, first, mask=(expert < 1) & (part == 0))
 
-    source = part // chunks
-    ids = _staged_ids(ws_ptrs, rank, epoch, half, ids_at)
+    ids = (base + ids_at).to(tl.pointer_type(tl.int32))
     token = (part % chunks) * C + tl.arange(0, C)
     live = token < tokens
-    pair = (source * tokens + token) * K
+    pair = (part // chunks * tokens + token) * K
     taken = _taken(ids, pair, live, rank * local, expert, K)
     position = tl.cumsum(taken, axis=0) - taken + (first + ahead)[None, :]
     for j in tl.static_range(K):
@@ -266,6 +260,7 @@ def run(x, topk_ids, num_experts, comm):
     half = comm.ws.numel() // 512 * 256
     scales_at = ranks * tokens * hidden
     ids_at = scales_at + ranks * tokens * groups * 4
+    counts_at = ids_at + ranks * tokens * topk * 4
     recv_q = torch.empty((received, hidden), dtype=torch.float8_e4m3fn, device=x.device)
     recv_s = torch.empty((received, groups), dtype=torch.float32, device=x.device)
     recv_src = torch.empty((received,), dtype=torch.int32, device=x.device)
@@ -273,21 +268,17 @@ def run(x, topk_ids, num_experts, comm):
     off = torch.empty((local + 1,), dtype=torch.int32, device=x.device)
     cnt = torch.empty((local,), dtype=torch.int32, device=x.device)
 
-    blocks = triton.cdiv(tokens * topk, IDS_BLOCK)
-    _push_ids[(blocks, ranks)](
-        topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, recv_src, comm.rank, tokens * topk, half, ids_at, received,
-        BLOCK=IDS_BLOCK,
-    )  # fmt: skip
     padded = max(16, triton.next_power_of_2(local))  # Triton 3.6 fails to compile sums over narrower tiles
     chunk = min(max(4096 // padded, 16), 128)
     chunks = triton.cdiv(tokens, chunk)
-    parts = ranks * chunks
-    counts = torch.empty((parts, padded), dtype=torch.int32, device=x.device)
     tile = {"K": topk, "LOCAL": padded, "C": chunk}
-    _count[(parts,)](comm.ws_ptrs, comm.sig, counts, comm.rank, tokens, half, ids_at, local, blocks, chunks, **tile)
-    _place[(parts,)](
-        comm.ws_ptrs, comm.sig, counts, cnt, off, slots, recv_src, comm.rank, tokens, half, ids_at, local, chunks,
-        parts, **tile,
+    _push_choices[(chunks, ranks)](
+        topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, recv_src, comm.rank, tokens, half, ids_at, counts_at, local,
+        received, PAIRS=triton.next_power_of_2(chunk * topk), **tile,
+    )  # fmt: skip
+    _place[(ranks * chunks,)](
+        comm.ws_ptrs, comm.sig, cnt, off, slots, recv_src, comm.rank, tokens, half, ids_at, counts_at, local, chunks,
+        R=ranks, **tile,
     )  # fmt: skip
 
     rows = _rows_a_flag(tokens, ranks)
