@@ -1,9 +1,9 @@
 """Dispatch by pushing: a token's quantised row goes once to each rank that wants it, and is spread out there.
 
-Choices travel first, with their counts, and from them every rank knows all of its rows' places before a row moves: own rows are stored
-where they end, straight from the registers that quantised them. A call stages in one half of the workspace, the next
-call in the other. Words of the signal pad that ranks wait for only grow: a call waits for its own number, and before it
-writes a half it waits until every rank has finished the call before the last, which read it.
+Choices travel first, with their counts, and from them every rank knows all of its rows' places before a row moves: own
+rows are stored where they end, straight from the registers that quantised them. A call stages in one half of the
+workspace, the next call in the other. Words of the signal pad that ranks wait for only grow: a call waits for its own
+number, and before it writes a half it waits until every rank has finished the call before the last, which read it.
 """
 
 import torch

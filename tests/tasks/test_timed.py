@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.proof
 
 
-@pytest.mark.parametrize("slug", ["muon", "fused_linear_ce", "moe_grouped_topk"])
+@pytest.mark.parametrize("slug", ["muon", "fused_linear_ce", "moe_grouped_topk", "ep_dispatch_fp8"])
 def test_an_expert_passes_where_it_is_timed(slug: str) -> None:
     expert = (ROOT / "guidance" / slug / "expert.py").read_text(encoding="utf-8")
     done = subprocess.run(
