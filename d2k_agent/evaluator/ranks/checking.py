@@ -74,7 +74,9 @@ def watched(limits: Limits, device: RankedDevice, warm: bool) -> Limits:
 
 
 class RankedSeries(SeriesRunner):
-    """Series on several ranks. After the first one calls follow each other without a pause, some ranks held up."""
+    """Series on several ranks. Behind the first one, and behind that of a variation that is not late, calls follow each
+    other without a pause, some ranks held up: where a rank wants nothing of another, nothing else holds it back.
+    """
 
     def __init__(
         self,
@@ -94,9 +96,10 @@ class RankedSeries(SeriesRunner):
         self._calls = CallsOfRanks(task, device, process, limits, trusted)
 
     def run(self, series: Series) -> WorkloadResult:
-        """One series, and the chain where it is the first of them."""
+        """One series, and its chain where it has one."""
         result = super().run(series)
-        chained = series.workload["label"] == self._task.smoke[0]["label"]
+        first = series.workload["label"] == self._task.smoke[0]["label"]
+        chained = first or (series.vary is not None and not series.late)
         return self._chain(series, result) if chained and result.status.acceptable else result
 
     def _chain(self, series: Series, result: WorkloadResult) -> WorkloadResult:
@@ -129,7 +132,8 @@ class RankedSeries(SeriesRunner):
             failed = True
             if fault.violations:
                 raise
-            told = f"calls without a pause between them: {fault.message}"
+            # What an exception says of a hidden input is not for the candidate's author to read.
+            told = f"calls without a pause between them: {fault.message if series.vary is None else fault.brief}"
             return _failed(series, fault.status, [Check("*", "call", None, None, False, told)], told)
         finally:
             if lent:
