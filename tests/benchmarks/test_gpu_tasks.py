@@ -176,3 +176,9 @@ def test_a_terminated_benchmark_closes_its_evaluator_and_says_how_to_go_on(capsy
     assert running.communicate(timeout=30)[0] == b"closed\n"
     assert tasks.ended_early(MUON, {}, Path("results.jsonl")) == 130
     assert "results.jsonl: the same command goes on from there" in capsys.readouterr().out
+
+
+def test_graphs_are_named_where_batches_do_not_settle() -> None:
+    noisy, incorrect = VerdictStatus.NOISY, VerdictStatus.INCORRECT
+    assert ['"mode": "graph"' in line for line in tasks.cures(MUON.bundle(), noisy)] == [True]
+    assert tasks.cures(MUON.bundle(), incorrect) == tasks.cures(DISPATCH.bundle(), noisy) == []

@@ -24,6 +24,8 @@ LEAST_SHARE = 0.9
 class RankedTimer(WorkloadTimer):
     """A WorkloadTimer of several ranks. A claim is merged before it is seen here: the longest over ranks."""
 
+    _checker = CallsOfRanks
+
     def __init__(
         self,
         task: RankedTask,
@@ -42,7 +44,6 @@ class RankedTimer(WorkloadTimer):
             # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
             self._policy = rules.EVENTS_BATCH
         self._required = task.link_bytes(workload)
-        self._calls = CallsOfRanks(task, device, process, limits, trusted)
         self._sent: list[int] = []
         self._counted = 0
 

@@ -8,6 +8,7 @@ restored between segments, never within one: what a segment leaves must be what 
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -50,6 +51,8 @@ class WorkloadTimer:
     Every method raises CandidateFault where the process fails, and WrongAnswer.
     """
 
+    _checker: type[Calls] = Calls
+
     def __init__(
         self,
         task: LoadedTask,
@@ -64,11 +67,11 @@ class WorkloadTimer:
         self._task, self._device, self._process, self._workload = task, device, process, workload
         self._seed, self._limits, self._progress = seed, limits, progress
         self._policy = task.timing(workload["label"])
-        self._calls = Calls(task, device, process, limits, trusted)
+        self._calls = self._checker(task, device, process, limits, trusted)
         self._draws = 0
         self._sets: list[Lent] = []
         self._pieces = TimedPieces(process, device, limits, workload["label"], task.ranks)
-        self._calls_of_graph = 0
+        self._graph_calls = 0
         self._digest: str | None = None
         self.own: frozenset[str] | None = None
         """The names of the kernels that captured work may hold, beside glue; None: any."""
@@ -129,8 +132,8 @@ class WorkloadTimer:
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency. Without `audited` its audit is left out: the same process was audited before."""
-        self._pieces.loads.clear()
         suspicions = self._size_graphs() if self._policy.graph else {}
+        self._pieces.loads.clear()
         hot_ms = self._hot() if self._policy.graph and audited else None
         suspicions |= self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
         self._progress(f"timing {self._label}")
@@ -210,18 +213,14 @@ class WorkloadTimer:
                 return self._pieces.replays(seconds)
             return self._pieces.batch(seconds, len(self._sets))
 
-    @property
-    def _graph_calls(self) -> int:
-        return rules.graph_calls(self._calls_of_graph, len(self._sets))
-
     def _size_graphs(self) -> dict[str, str]:
-        """Tell from a graph with one call a set how many calls a graph may hold: it lasts no longer than a segment."""
-        if self._calls_of_graph:
-            return {}
-        suspicions = self._captured(len(self._sets), len(self._sets))
-        _, tried = self._pieces.tried()
-        longest = round(1e3 * self._policy.segment_s * tried.calls / tried.wall_ms)
-        self._calls_of_graph = min(self._policy.graph_calls, max(1, longest))
+        """Settle how many calls a graph holds: whole rounds over the sets, no longer than a segment, at least one."""
+        sets = len(self._sets)
+        suspicions = self._captured(sets, sets)
+        with span("warm-up", self._label):
+            round_ms = self._pieces.replay_ms()
+        rounds = min(self._policy.graph_calls / sets, 1e3 * self._policy.segment_s / round_ms)
+        self._graph_calls = rules.graph_calls(math.floor(rounds) * sets, sets)
         return suspicions
 
     def _captured(self, sets: int, calls: int) -> dict[str, str]:
@@ -235,7 +234,7 @@ class WorkloadTimer:
 
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
-        self._captured(1, self._calls_of_graph)
+        self._captured(1, self._graph_calls)
         self._segment(self._policy.warm_s, "warm-up")
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)

@@ -21,13 +21,15 @@ MOST_LAG_S = 0.003
 """An answer comes this soon after the word on the page that a step is done."""
 TRY_MS = 10.0
 """Replays that last this long tell how many a segment needs."""
+TRIES = 3
+"""The quickest of so many tells how large a graph may be."""
 
 
 class TimedPieces:
     """Orders of one workload, labelled `label`, to a process of `ranks` ranks: batches, replays of a graph, steps.
 
     `first` is the set that the latest piece began with, `loads` what the GPU was like in the pieces so far, and
-    `timed_s` the seconds that they took. Every method raises CandidateFault where the process fails.
+    `timed_s` the seconds that they took. Whatever asks the process raises CandidateFault where it fails.
     """
 
     def __init__(self, process: CandidateProcess, device: Device, limits: Limits, label: str, ranks: int) -> None:
@@ -35,7 +37,7 @@ class TimedPieces:
         self._memory = SharedMemory("page", BYTES)
         self._page = Page(self._memory.mapping, ranks)
         self._steps = 0
-        self._replays_a_s: float | None = None
+        self._replay_ms: float | None = None
         self.first = 0
         self.loads: list[Load] = []
         self.timed_s = 0.0
@@ -68,23 +70,26 @@ class TimedPieces:
 
     def capture(self, sets: int, calls: int) -> bytes:
         """What a graph of so many calls over the first sets holds; nobody knows which round's outputs are kept."""
-        self._replays_a_s = None
+        self._replay_ms = None
         keep = secrets.randbelow(calls // sets)
         return self.ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
 
     def replays(self, seconds: float) -> Segment:
-        """Replays that last about `seconds`; how many that is, short tries tell once for each graph."""
-        if self._replays_a_s is None:
-            times, tried = self.tried()
-            self._replays_a_s = 1e3 * times / tried.wall_ms
-        return self._replayed(max(1, round(seconds * self._replays_a_s)))
+        """Replays of the graph that was captured last for about `seconds`; short tries tell once how many that is."""
+        if self._replay_ms is None:
+            self._replay_ms = self._tried_ms()
+        return self._replayed(max(1, round(1e3 * seconds / self._replay_ms)))
 
-    def tried(self) -> tuple[int, Segment]:
-        """As many replays as it takes to tell how long one lasts, and what they came to."""
+    def replay_ms(self) -> float:
+        """Milliseconds of one replay by the supervisor's clock. What held one try up holds no other up."""
+        self._replay_ms = min(self._tried_ms() for _ in range(TRIES))
+        return self._replay_ms
+
+    def _tried_ms(self) -> float:
         times = 1
         while (tried := self._replayed(times)).wall_ms < TRY_MS:
             times *= 2
-        return times, tried
+        return tried.wall_ms / times
 
     def step(self, calls: int, first: int) -> Step:
         """One step, from telling the process to begin to its word that all is done. Calls begin with set `first`."""
