@@ -1,9 +1,12 @@
 """Dispatch by pushing: a token's quantised row goes once to each rank that wants it, and is spread out there.
 
 Choices travel first, with their counts, and from them every rank knows all of its rows' places before a row moves: own
-rows are stored where they end, straight from the registers that quantised them. A call stages in one half of the
-workspace, the next call in the other. Words of the signal pad that ranks wait for only grow: a call waits for its own
-number, and before it writes a half it waits until every rank has finished the call before the last, which read it.
+rows are stored where they end, straight from the registers that quantised them.
+
+No rank says that it has read what others staged. Who sends choices of a call has finished the call before, and nobody
+sends a row, or ends a call, before the choices of all have come. So rows never meet unread ones, and choices do not
+either, in the halves of the workspace that calls use in turn. Words that ranks wait for only grow: a call waits for its
+own number.
 """
 
 import torch
@@ -16,9 +19,8 @@ EPOCH = tl.constexpr(0)
 LEFT = tl.constexpr(1)
 TICKET = tl.constexpr(2)
 READY = tl.constexpr(8)
-DONE = tl.constexpr(24)
-ARRIVED = tl.constexpr(64)
-SIGNALS = 4096
+ARRIVED = tl.constexpr(16)
+FLAGS = 4096 - 16
 FILL_BLOCK = tl.constexpr(1024)
 PARTS_BLOCK = tl.constexpr(32)
 LEAD = tl.constexpr(264)
@@ -69,7 +71,6 @@ def _push_choices(
     """
     chunk, chunks, peer = tl.program_id(0), tl.num_programs(0), tl.program_id(1)
     epoch = tl.load(sig + EPOCH)
-    _await(sig + DONE + peer, epoch - 1)
     base = _half(ws_ptrs, peer, epoch, half)
     token = chunk * C + tl.arange(0, C)
     expert = tl.arange(0, LOCAL)
@@ -111,8 +112,9 @@ def _place(
         counted = tl.load(counts + other[:, None] * LOCAL + expert[None, :], mask=inside, other=0)
         rows += tl.sum(counted, axis=0)
         ahead += tl.sum(tl.where((other < part)[:, None], counted, 0), axis=0)
-    end = tl.cumsum((rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT, axis=0)
-    first = end - (rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    padded = (rows + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+    end = tl.cumsum(padded, axis=0)
+    first = end - padded
     tl.store(cnt + expert, rows, mask=(expert < local) & (part == 0))
     tl.store(off + expert + 1, end, mask=(expert < local) & (part == 0))
     tl.store(off + expert, first, mask=(expert < 1) & (part == 0))
@@ -143,8 +145,14 @@ def _spread(slots, choices, recv_q, recv_s, payload, scale, column, group, K: tl
 
 
 @triton.jit
+def _arrived(pad, owner, source, flags, R: tl.constexpr):
+    """Where the flags of a source's rows begin in a rank's pad, which has some for each other rank."""
+    return pad + ARRIVED + (source - owner - 1 + R) % R * flags
+
+
+@triton.jit
 def _push_rows(
-    flag, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, local, flags, epoch,
+    flag, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, half, scales_at, local, flags, epoch,
     R: tl.constexpr, K: tl.constexpr, SLOTS: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Quantise rows once and store them where they are wanted; then one flag a rank says that these rows are there."""
@@ -169,7 +177,7 @@ def _push_rows(
             for peer in tl.static_range(R):
                 wanted = tl.max((owner == peer).to(tl.int32), axis=0) > 0
                 if wanted & (peer != rank):
-                    base = tl.load(ws_ptrs + peer) + base_of
+                    base = _half(ws_ptrs, peer, epoch, half)
                     tl.store(_payload_at(base) + staged * (G * GROUP) + column, payload, mask=inside[:, None])
                     scales = (base + scales_at).to(tl.pointer_type(tl.float32))
                     tl.store(scales + staged * G + group, scale, mask=inside)
@@ -177,14 +185,14 @@ def _push_rows(
     tl.debug_barrier()
     for peer in tl.static_range(R):
         if peer != rank:
-            arrived = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + ARRIVED
-            tl.atomic_xchg(arrived + rank * flags + flag, epoch + 1, sem="release", scope="sys")
+            arrived = _arrived(tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)), peer, rank, flags, R)
+            tl.atomic_xchg(arrived + flag, epoch + 1, sem="release", scope="sys")
 
 
 @triton.jit
 def _expand(
-    source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, flags, epoch,
-    K: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
+    source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, half, scales_at, flags, epoch,
+    R: tl.constexpr, K: tl.constexpr, G: tl.constexpr, GROUPS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """One row that another rank staged to its rows here."""
     staged = source.to(tl.int64) * tokens + token
@@ -192,11 +200,11 @@ def _expand(
     for j in tl.static_range(1, K):
         wanted = tl.maximum(wanted, tl.load(slots + staged * K + j))
     if wanted >= 0:
-        _await(sig + ARRIVED + source * flags + token // ROWS, epoch + 1)
+        _await(_arrived(sig, rank, source, flags, R) + token // ROWS, epoch + 1)
         group = tl.arange(0, GROUPS)
         column = group[:, None] * GROUP + tl.arange(0, GROUP)[None, :]
         inside = group < G
-        base = tl.load(ws_ptrs + rank) + base_of
+        base = _half(ws_ptrs, rank, epoch, half)
         payload = tl.load(_payload_at(base) + staged * (G * GROUP) + column, mask=inside[:, None])
         scale = tl.load((base + scales_at).to(tl.pointer_type(tl.float32)) + staged * G + group, mask=inside)
         _spread(slots, staged * K, recv_q, recv_s, payload, scale, column, group, K, G)
@@ -216,38 +224,36 @@ def _exchange(
     """Own rows out and those of other ranks in, side by side: the one is the link's work, the other memory's.
 
     Programs take their roles in the order in which they start. One that waits for a row has a ticket above that of the
-    program that pushes it, on whatever rank, so that no waiting program is in the way of what it waits for.
+    program that pushes it, on whatever rank, so that no waiting program is in the way of what it waits for, however few
+    of a grid's programs run at the same time.
     """
     epoch = tl.load(sig + EPOCH)
-    base_of = (epoch % 2) * half
     ticket = tl.atomic_add(sig + TICKET, 1, sem="relaxed", scope="gpu")
-    pushers = _pushers(ticket, flags, ROWS * (R - 1) + 1)
-    if _pushers(ticket + 1, flags, ROWS * (R - 1) + 1) > pushers:
+    period: tl.constexpr = ROWS * (R - 1) + 1
+    pushers = _pushers(ticket, flags, period)
+    if _pushers(ticket + 1, flags, period) > pushers:
         _push_rows(
-            pushers, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, local, flags,
+            pushers, x, ids, ws_ptrs, sig_ptrs, slots, recv_q, recv_s, rank, tokens, half, scales_at, local, flags,
             epoch, R, K, SLOTS, G, GROUPS, ROWS,
         )  # fmt: skip
     else:
         source = (rank + 1 + (ticket - pushers) % (R - 1)) % R
         token = (ticket - pushers) // (R - 1)
         _expand(
-            source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, base_of, scales_at, flags, epoch,
-            K, G, GROUPS, ROWS,
+            source, token, ws_ptrs, sig, slots, recv_q, recv_s, rank, tokens, half, scales_at, flags, epoch,
+            R, K, G, GROUPS, ROWS,
         )  # fmt: skip
     tl.debug_barrier()
     if tl.atomic_add(sig + LEFT, 1, sem="acq_rel", scope="gpu") == tl.num_programs(0) - 1:
         tl.store(sig + TICKET, 0)
         tl.store(sig + LEFT, 0)
-        for peer in tl.static_range(R):
-            done = tl.load(sig_ptrs + peer).to(tl.pointer_type(tl.int32)) + DONE + rank
-            tl.atomic_xchg(done, epoch + 1, sem="release", scope="sys")
         tl.store(sig + EPOCH, epoch + 1)
 
 
 def _rows_a_flag(tokens, ranks):
     """Tokens that one program pushes and one flag stands for: few, as long as there are words for all flags."""
     rows = 1 if tokens <= 512 else 4
-    while triton.cdiv(tokens, rows) * ranks > SIGNALS - 64:
+    while triton.cdiv(tokens, rows) * (ranks - 1) > FLAGS:
         rows *= 2
     return rows
 
@@ -271,6 +277,8 @@ def run(x, topk_ids, num_experts, comm):
     padded = max(16, triton.next_power_of_2(local))  # Triton 3.6 fails to compile sums over narrower tiles
     chunk = min(max(4096 // padded, 16), 128)
     chunks = triton.cdiv(tokens, chunk)
+    if counts_at + ranks * chunks * padded * 4 > comm.ws.numel() // 2 - 256:
+        raise ValueError(f"counts of {local} experts a rank are more than half a workspace has beside {tokens} tokens")
     tile = {"K": topk, "LOCAL": padded, "C": chunk}
     _push_choices[(chunks, ranks)](
         topk_ids, comm.ws_ptrs, comm.sig, comm.sig_ptrs, recv_src, comm.rank, tokens, half, ids_at, counts_at, local,
