@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import mmap
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
+import torch
 
 from d2k_agent.contract import Measurement
 from d2k_agent.contract.rotation import sets_for
 from d2k_agent.evaluator.faults import CandidateFault
+from d2k_agent.evaluator.metering import MeteredCalls
 from d2k_agent.evaluator.process import raised
 from d2k_agent.evaluator.timing import policy
 from d2k_agent.evaluator.timing.audit import Audit, Step
-from d2k_agent.evaluator.timing.graph import Kernels, irregular, kernels_of
+from d2k_agent.evaluator.timing.graph import Kernels, RepeatedCalls, irregular, kernels_of
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
 from d2k_agent.evaluator.timing.results import failure_of, results_of
 from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
@@ -158,6 +162,14 @@ def test_a_graph_holds_one_calls_kernels_again_and_again(told: Kernels, digest: 
     found = irregular(told, 4, digest)
     assert words in found
     assert bool(found) == bool(words)
+
+
+@pytest.mark.parametrize("keep", range(4))
+def test_what_is_compared_of_a_graph_are_the_outputs_of_the_round_that_was_chosen(keep: int) -> None:
+    made = itertools.count()
+    sets = [SimpleNamespace(arguments=[torch.zeros(1)]) for _ in range(3)]
+    graph = RepeatedCalls(lambda _: torch.tensor([next(made)]), sets, 12, keep, MeteredCalls())  # type: ignore[arg-type]
+    assert {index: int(kept) for index, (kept,) in graph.outputs.items()} == {n: 3 * keep + n for n in range(3)}
 
 
 @pytest.mark.parametrize(
