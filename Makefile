@@ -94,7 +94,7 @@ REPEATS ?= 10
 gpu-here:
 	@$(GPU_PYTHON) -c 'import sys, torch, triton; sys.exit(not torch.cuda.is_available())' 2> /dev/null || { \
 		echo "$(GPU_PYTHON) sees no NVIDIA GPU, or has no torch and triton." \
-		     "Name a Python that does: make gpu-test GPU_PYTHON=/path/to/python3"; exit 2; }
+		     "Name a Python that does: make $(firstword $(MAKECMDGOALS)) GPU_PYTHON=/path/to/python3"; exit 2; }
 
 gpu-test: gpu-here ## run the tests that need a GPU, with that machine's own Python and pytest
 	$(GPU_PYTHON) -m pytest -c /dev/null --rootdir=. -m gpu -o pythonpath=. -o "markers=gpu: needs a GPU" \

@@ -256,6 +256,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
     task = find_task(options.task)
+    if options.ranks is not None and options.ranks not in task.ranks:
+        usual = ", ".join(map(str, task.ranks))
+        parser.error(f"{task.slug} is for {f'{usual} ranks' if usual else 'one rank'}, not for {options.ranks}")
     known = SPREADS[-1:] if task.ranks else SPREADS
     wanted = (options.only_spread or ",".join(known)).split(",")
     if set(wanted) - set(known):

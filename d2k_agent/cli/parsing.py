@@ -83,7 +83,9 @@ def add_evaluation_options(
 def add_gpu(parser: Parser) -> None:
     """Add --gpu: which GPU of the machine."""
     parser.add_argument(
-        "--gpu", metavar="N", help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID"
+        "--gpu",
+        metavar="N",
+        help="GPU that is used: an index, as CUDA_VISIBLE_DEVICES leaves it, or a UUID; one for each rank with commas",
     )
 
 

@@ -18,9 +18,10 @@ from d2k_agent.evaluator.ranks.group import RankGroup
 from d2k_agent.evaluator.task import Expected, LoadedTask
 
 ROUNDS = 2
-WATCHDOG_S, WARM_UP_S = 20.0, 90.0
-"""The longest call where kernels run on a GPU, and the longest first call on a workload in a process that was called
-before: kernels are compiled for its shapes. Ranks that all wait for each other wait for ever."""
+WATCHDOG_S, WARM_UP_S, INTERPRETED_S = 20.0, 90.0, 60.0
+"""The longest call where kernels run on a GPU; the longest first call on a workload in a process that was called
+before: kernels are compiled for its shapes; and the longest call of small inputs where kernels are interpreted, which
+takes a second or two. Ranks that all wait for each other wait for ever."""
 
 
 class CallsOfRanks(Calls):
@@ -55,15 +56,15 @@ class CallsOfRanks(Calls):
 
 def overrun(device: RankedDevice) -> list[Check]:
     """A failed check where something was written behind a workspace since it was poisoned."""
-    message = "bytes behind the workspace of rank {} were written: it is larger than workspace_bytes"
+    message = "bytes behind the workspace of rank {} were written: it ends after its workspace_bytes"
     ranks = device.memory.overrun()[:1] if device.memory else []
     return [Check("*", "workspace", None, None, False, message.format(rank)) for rank in ranks]
 
 
 def watched(limits: Limits, device: RankedDevice, warm: bool) -> Limits:
-    """Bounds of calls on a device that times, in processes that are `warm` or have not been called yet."""
+    """Bounds of calls in processes that are `warm` or have not been called yet."""
     if not device.times:
-        return limits
+        return dataclasses.replace(limits, call_s=min(limits.call_s, INTERPRETED_S))
     return dataclasses.replace(
         limits,
         call_s=min(limits.call_s, WATCHDOG_S),
