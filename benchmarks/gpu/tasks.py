@@ -40,7 +40,7 @@ from benchmarks.gpu.results import ResultsFile, end_when_terminated
 from benchmarks.gpu.storing import compulsory_bytes, registered, store
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
-from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, VerdictStatus, source_sha256
+from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, VerdictStatus, source_sha256
 from d2k_agent.contract.wire import to_data
 from d2k_agent.errors import D2KError
 from d2k_agent.launchers import ProcessLauncher
@@ -49,8 +49,8 @@ from tests.evaluator import scaling
 
 SPREADS = ("short", "long", "first")
 SETTLES = (
-    'Calls that Python begins more slowly than the GPU ends them settle in graphs: "timing": {"mode": "graph"} in '
-    "hidden/workloads.json."
+    'Calls of less than a millisecond, which Python may begin too slowly, settle in graphs: "timing": {"mode": '
+    '"graph"} in hidden/workloads.json.'
 )
 NEVER = 1e9
 """A speedup that nothing beats: the source is measured once, without A B B A."""
@@ -83,7 +83,7 @@ class Session:
             self._say(f"== {name}")
             verdict = self._launcher.launch(job)
             if verdict.status is not VerdictStatus.PASSED:
-                sys.exit("\n".join([f"{name}: {verdict.status}: {verdict.message}", *cures(job.task, verdict.status)]))
+                sys.exit("\n".join([f"{name}: {verdict.status}: {verdict.message}", *cures(job.task, verdict)]))
             item = self._results.add(key, session=self._id, verdict=to_data(verdict))
         return {**item["verdict"], "session": item["session"]}
 
@@ -92,11 +92,11 @@ class Session:
         self._launcher.close()
 
 
-def cures(task: TaskBundle, status: VerdictStatus) -> list[str]:
-    """What a task's author may change where clocks do not settle: calls that are not in graphs yet."""
-    timing = json.loads(task.hidden["workloads.json"]).get("timing", {})
-    modes = {timing.get("mode", "batch"), *timing.get("workloads", {}).values()}
-    return [SETTLES] if status is VerdictStatus.NOISY and "batch" in modes else []
+def cures(task: TaskBundle, verdict: Verdict) -> list[str]:
+    """What a task's author may change where clocks of a workload do not settle: calls that are not in graphs yet."""
+    timing = {"mode": "batch", "workloads": {}, **json.loads(task.hidden["workloads.json"]).get("timing", {})}
+    noisy = [result.label for result in verdict.workloads if result.status is VerdictStatus.NOISY]
+    return [SETTLES] if "batch" in {timing["workloads"].get(label, timing["mode"]) for label in noisy} else []
 
 
 def job(bundle: TaskBundle, source: str, baseline: str | None, **options: Any) -> EvaluatorJob:
@@ -256,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
     task = find_task(options.task)
-    if options.ranks is not None and options.ranks not in task.ranks:
+    if options.ranks is not None and options.ranks not in (task.ranks or (1,)):
         usual = ", ".join(map(str, task.ranks))
         parser.error(f"{task.slug} is for {f'{usual} ranks' if usual else 'one rank'}, not for {options.ranks}")
     known = SPREADS[-1:] if task.ranks else SPREADS

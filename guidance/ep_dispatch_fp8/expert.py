@@ -5,8 +5,8 @@ rows are stored where they end, straight from the registers that quantised them.
 
 No rank says that it has read what others staged. Who sends choices of a call has finished the call before, and nobody
 sends a row, or ends a call, before the choices of all have come. So rows never meet unread ones, and choices do not
-either, in the halves of the workspace that calls use in turn. Words that ranks wait for only grow: a call waits for its
-own number.
+either, in the halves of the workspace that calls use in turn. Words that ranks wait for only grow: those of rows are
+numbers of calls, those of choices count the programs that have sent some, as many in every call on one signal pad.
 """
 
 import torch

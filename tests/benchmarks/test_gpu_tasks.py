@@ -179,6 +179,9 @@ def test_a_terminated_benchmark_closes_its_evaluator_and_says_how_to_go_on(capsy
 
 
 def test_graphs_are_named_where_batches_do_not_settle() -> None:
-    noisy, incorrect = VerdictStatus.NOISY, VerdictStatus.INCORRECT
-    assert ['"mode": "graph"' in line for line in tasks.cures(MUON.bundle(), noisy)] == [True]
-    assert tasks.cures(MUON.bundle(), incorrect) == tasks.cures(DISPATCH.bundle(), noisy) == []
+    def told(task: Task, status: VerdictStatus) -> list[str]:
+        result = WorkloadResult(task.workloads[0].label, status)
+        return tasks.cures(task.bundle(), Verdict(status, "a" * 64, "", HERE, workloads=(result,)))
+
+    assert ['{"mode": "graph"}' in line for line in told(MUON, VerdictStatus.NOISY)] == [True]
+    assert told(MUON, VerdictStatus.INCORRECT) == told(DISPATCH, VerdictStatus.NOISY) == []

@@ -22,7 +22,7 @@ MOST_LAG_S = 0.003
 TRY_MS = 10.0
 """Replays that last this long tell how many a segment needs."""
 TRIES = 3
-"""The quickest of so many tells how large a graph may be."""
+"""The quickest of so many tells how long a replay takes."""
 
 
 class TimedPieces:
@@ -75,14 +75,13 @@ class TimedPieces:
         return self.ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
 
     def replays(self, seconds: float) -> Segment:
-        """Replays of the graph that was captured last for about `seconds`; short tries tell once how many that is."""
-        if self._replay_ms is None:
-            self._replay_ms = self._tried_ms()
-        return self._replayed(max(1, round(1e3 * seconds / self._replay_ms)))
+        """Replays of the graph that was captured last for about `seconds`."""
+        return self._replayed(max(1, round(1e3 * seconds / self.replay_ms())))
 
     def replay_ms(self) -> float:
         """Milliseconds of one replay by the supervisor's clock. What held one try up holds no other up."""
-        self._replay_ms = min(self._tried_ms() for _ in range(TRIES))
+        if self._replay_ms is None:
+            self._replay_ms = min(self._tried_ms() for _ in range(TRIES))
         return self._replay_ms
 
     def _tried_ms(self) -> float:

@@ -137,6 +137,23 @@ def run(x, comm):
     return take(x, comm)
 """
 )
+RAISES_LATER = (
+    KERNELS
+    + """
+calls = 0
+
+
+def run(x, comm):
+    global calls
+    calls += x.numel() == 32
+    if calls > 2:  # two calls of the variation come before those without a pause
+        raise ValueError("these are the hidden numbers")
+    push(x, comm)
+    flag(comm)
+    arrive(comm)
+    return take(x, comm)
+"""
+)
 BY_TURNS = (
     KERNELS
     + """

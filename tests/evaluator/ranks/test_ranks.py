@@ -30,6 +30,7 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("RANK_1_ENDS", {"static_rules": False}),
     ("OVERRUN", {"static_rules": False}),
     ("OVERRUN_LATER", {"static_rules": False}),
+    ("RAISES_LATER", {"static_rules": False, "workloads": ["smoke_n64", "hidden.zeros"]}),
     ("SLOW_TO_LOAD", {"static_rules": False, "ranks": 3}),
     ("DOES_NOT_LOAD", {"static_rules": False}),
 ]
@@ -145,6 +146,16 @@ def test_calls_without_a_pause_stay_within_their_workspaces_too(answers: dict[st
     answer = answers["OVERRUN_LATER"]
     assert failed(answer) == ["* workspace"], answer["message"]
     assert answer["message"].startswith("smoke_n64: calls without a pause between them: bytes behind the workspace")
+
+
+def test_calls_without_a_pause_follow_a_variation_too_and_nobody_reads_what_they_raise(
+    answers: dict[str, dict[str, Any]],
+) -> None:
+    answer = answers["RAISES_LATER"]
+    assert answer["status"] == "runtime_error", answer["message"]
+    assert answer["message"].startswith("hidden.zeros: calls without a pause between them: rank ")
+    assert "ValueError" in answer["message"]
+    assert "these are the hidden numbers" not in json.dumps(answer)
 
 
 def test_ranks_load_side_by_side(answers: dict[str, dict[str, Any]]) -> None:
