@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from d2k_agent.contract import Limits, VerdictStatus, Violation
@@ -26,26 +26,18 @@ class RankedTimer(WorkloadTimer):
 
     _checker = CallsOfRanks
 
-    def __init__(
-        self,
-        task: RankedTask,
-        device: RankedDevice,
-        process: RankGroup,
-        workload: dict[str, Any],
-        seed: str,
-        limits: Limits,
-        progress: Callable[[str], None],
-        trusted: bool = False,
-    ) -> None:
-        limits = watched(limits, device, process.warm)
-        super().__init__(task, device, process, workload, seed, limits, progress, trusted)
-        self._ranks = device
+    def __init__(self, task: RankedTask, device: RankedDevice, process: RankGroup, *rest: Any) -> None:
+        self._ranks, self._group = device, process
+        super().__init__(task, device, process, *rest)
         if self._policy.graph and (process.gathers or (device.uuids and not device.apart)):
             # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
             self._policy = rules.EVENTS_BATCH
-        self._required = task.link_bytes(workload)
+        self._required = task.link_bytes(self._workload)
         self._sent: list[int] = []
         self._counted = 0
+
+    def _bounded(self, limits: Limits) -> Limits:
+        return watched(limits, self._ranks, self._group.warm)
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency, and the bytes that each rank sent in a call, None where nobody counts them.
