@@ -59,6 +59,8 @@ def test_a_graph_visits_each_set_equally_often(sets: int) -> None:
     calls = policy.graph_calls(2000, sets)
     assert calls % sets == 0
     assert calls >= min(sets, 1900)
+    assert calls <= max(sets, 2000)
+    assert policy.graph_calls(0.4 * sets, sets) == policy.graph_calls(1.9 * sets, sets) == sets
 
 
 def test_an_audited_step_is_long_enough_to_hide_its_ends() -> None:

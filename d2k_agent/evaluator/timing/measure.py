@@ -8,7 +8,6 @@ restored between segments, never within one: what a segment leaves must be what 
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -223,8 +222,8 @@ class WorkloadTimer:
         suspicions = self._captured(sets, sets)
         with span("warm-up", self._label):
             round_ms = self._pieces.replay_ms()
-        rounds = min(self._policy.graph_calls / sets, 1e3 * self._policy.segment_s / round_ms)
-        self._graph_calls = rules.graph_calls(math.floor(rounds) * sets, sets)
+        lasting = sets * 1e3 * self._policy.segment_s / round_ms
+        self._graph_calls = rules.graph_calls(min(self._policy.graph_calls, lasting), sets)
         return suspicions
 
     def _captured(self, sets: int, calls: int) -> dict[str, str]:

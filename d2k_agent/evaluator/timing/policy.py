@@ -90,9 +90,9 @@ def sets_on(device: Device, sizes: Sequence[int]) -> int:
     return sets_for(sum(own), device.l2_bytes, device.most_sets, sum(-(-size // granule) * granule for size in own))
 
 
-def graph_calls(about: int, sets: int) -> int:
-    """Calls in a graph: about that many, each set visited equally often."""
-    return sets * max(1, round(about / sets))
+def graph_calls(most: float, sets: int) -> int:
+    """Calls in a graph: whole rounds over the sets, no more calls than that, but one round at least."""
+    return sets * max(1, math.floor(most / sets))
 
 
 def calls_a_step(mean_ms: float, step_ms: float) -> int:
