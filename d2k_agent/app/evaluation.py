@@ -110,11 +110,12 @@ class Evaluation:
         beat: float | None = None,
         wish: ProfileWish | None = None,
         check: SanitizerCheck = SanitizerCheck.MEMCHECK,
+        ranks: int | None = None,
     ) -> Verdict:
         """Carry out one job. Raises MachineError when no verdict can be had.
 
         `beat` is the incumbent's geometric-mean speedup: below it, the baseline is not measured again (decision 9).
-        `wish` is what a profile shall look into, `check` what a sanitizer looks for.
+        `wish` is what a profile shall look into, `check` what a sanitizer looks for, `ranks` as check_ranks() has it.
         """
         job = EvaluatorJob(
             kind=kind,
@@ -130,6 +131,7 @@ class Evaluation:
             modelling_s=self._modelling_s if kind is JobKind.EVALUATE else 0.0,
             profile=wish or ProfileWish(),
             check=check,
+            ranks=ranks,
         )
         try:
             verdict = suspected(self._launcher.launch(job), self._counts)
@@ -210,20 +212,22 @@ def judge_file(
     baseline: Path | None = None,
     wish: ProfileWish | None = None,
     check: SanitizerCheck = SanitizerCheck.MEMCHECK,
+    ranks: int | None = None,
 ) -> Verdict:
     """One job about a file, by an evaluator of its own. Raises UsageError before anything is started.
 
-    `baseline` is the file that speedups are over; None: the task's own. `wish`, `check`: as Evaluation.judge has them.
+    `baseline` is the file that speedups are over; None: the task's own. The rest is as Evaluation.judge has it.
     """
     from d2k_agent.catalog import find_task
 
     settings = around.settings(command_line)
     task = find_task(task_name)
     workloads = check_workloads(task, labels, kind)
+    check_ranks(task, ranks)
     candidate = read_candidate(solution)
     over = None if baseline is None else read_candidate(baseline, "baseline")
     with open_evaluation(around, settings, task, progress, over) as evaluation:
-        return evaluation.judge(kind, candidate, workloads, wish=wish, check=check)
+        return evaluation.judge(kind, candidate, workloads, wish=wish, check=check, ranks=ranks)
 
 
 def open_evaluation(
@@ -265,3 +269,14 @@ def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[s
         if label not in known:
             raise UsageError(f"{task.slug} has no workload {label!r}; choose from {', '.join(known)}")
     return tuple(labels)
+
+
+def check_ranks(task: Task, ranks: int | None) -> None:
+    """Raise UsageError where `task` is not for so many ranks. None is as many as it names first, which all are for."""
+    if ranks is None or ranks in task.ranks:
+        return
+    if not task.ranks:
+        raise UsageError(f"{task.slug} is for one rank; leave --ranks out")
+    raise UsageError(
+        f"{task.slug} is for {' or '.join(map(str, task.ranks))} ranks, not for {ranks}; choose one of these"
+    )

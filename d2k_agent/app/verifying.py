@@ -32,16 +32,27 @@ def verify_file(
     progress: Progress,
     earlier: Path,
     baseline: Path | None = None,
+    ranks: int | None = None,
 ) -> Comparison:
     """Judge the file `solution` again, under a fresh seed, and compare with the verdict in the file `earlier`.
 
-    The rest as in judge_file(). Raises UsageError, before anything is started, where `earlier` holds no verdict, or
-    one on another source or under another task.
+    The rest as in judge_file(); `ranks`, where None, as in that verdict. Raises UsageError, before anything is started,
+    where `earlier` holds no verdict, or one on another source or under another task.
     """
     before = read_verdict(earlier)
     _require_task(before, task_name, earlier)
     _require_source(before, source_sha256(read_candidate(solution)), earlier, solution)
-    now = judge_file(around, command_line, JobKind.EVALUATE, task_name, solution, labels, progress, baseline)
+    now = judge_file(
+        around,
+        command_line,
+        JobKind.EVALUATE,
+        task_name,
+        solution,
+        labels,
+        progress,
+        baseline,
+        ranks=_ranks(before) if ranks is None else ranks,
+    )
     _require_source(before, now.candidate_sha256, earlier, solution)  # somebody may have edited it meanwhile
     return compare(before, now)
 
@@ -94,6 +105,12 @@ def _require_task(before: Verdict, task_name: str, earlier: Path) -> None:
         f"{earlier} is a verdict {told} {task_name} (digest {then[:12]}; {task.slug} has {now[:12]}); name the task of "
         "then, or a folder that holds it as it was"
     )
+
+
+def _ranks(before: Verdict) -> int | None:
+    """For how many ranks it was judged; None for one rank, and where somebody wrote anything else there."""
+    ranks = before.environment.details.get("ranks")
+    return ranks if isinstance(ranks, int) else None
 
 
 def _require_source(before: Verdict, sha256: str, earlier: Path, solution: Path) -> None:

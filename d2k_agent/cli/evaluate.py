@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
     """Add the two commands."""
     parser = command(commands, "evaluate", "judge a candidate and print the verdict", EVALUATE, run_evaluate)
     add_candidate(parser)
+    _add_ranks(parser)
     parser.add_argument("--baseline", metavar="FILE", help="the source that speedups are over (default: the task's)")
     parser.add_argument(
         "--require-timing",
@@ -37,6 +38,7 @@ def add(commands: Commands) -> None:
         commands, "compile", "compile every kernel that a candidate launches, GPU or not", COMPILE, run_compile
     )
     add_candidate(parser)
+    _add_ranks(parser)
 
 
 def add_candidate(parser: Parser) -> None:
@@ -48,6 +50,15 @@ def add_candidate(parser: Parser) -> None:
     )
     add_evaluation_options(parser)
     add_json(parser, "print the verdict as one JSON object")
+
+
+def _add_ranks(parser: Parser) -> None:
+    parser.add_argument(
+        "--ranks",
+        type=int,
+        metavar="N",
+        help="processes of a task for several GPUs, one of the numbers that `tasks show` names (default: the first)",
+    )
 
 
 def run_evaluate(arguments: argparse.Namespace) -> int:
@@ -90,6 +101,7 @@ def _verify(arguments: argparse.Namespace) -> int:
             progress.step,
             earlier,
             _baseline(arguments),
+            arguments.ranks,
         )
     if arguments.json:
         print_json(verified_data(comparison))
@@ -123,7 +135,15 @@ def _judge(kind: JobKind, arguments: argparse.Namespace) -> Verdict:
     # The answer is all that stdout holds; what is being checked is shown beside it, where somebody looks.
     with open_progress(quiet=False, json=True) as progress:
         verdict = judge_file(
-            here(), settings_of(arguments), kind, arguments.task, solution, labels, progress.step, baseline
+            here(),
+            settings_of(arguments),
+            kind,
+            arguments.task,
+            solution,
+            labels,
+            progress.step,
+            baseline,
+            ranks=arguments.ranks,
         )
     _print(arguments, verdict, kind)
     return verdict

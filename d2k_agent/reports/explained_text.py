@@ -51,6 +51,9 @@ NEXT_OF_RANKS = {
     VerdictStatus.TIMED_OUT: "see what each rank waits for and who tells it, in every call; or be faster.",
 }
 """Of a task for several ranks, where it is something else."""
+HELD_UP = """\
+Within each call one rank was held up, at a place drawn anew; before new inputs came, workspaces were filled with NaN.
+Rounds of calls without a pause followed the first series and each hidden variation but the late ones."""
 WHOLE = "have run() do its whole work in every call: nothing put off, remembered, or left to another thread or stream."
 
 
@@ -94,7 +97,8 @@ def _found(verdict: Verdict) -> Iterator[str]:
     """Series of calls, and of each gate the worst value: left out where no call was made."""
     series = series_text(verdict)
     if series is not None:
-        yield "Series of calls, each call on new inputs from a secret seed\n" + _indented(series)
+        held_up = f"\n{HELD_UP}" if "ranks" in verdict.environment.details else ""
+        yield "Series of calls, each call on new inputs from a secret seed\n" + _indented(series + held_up)
     rows = [
         (
             check.output,

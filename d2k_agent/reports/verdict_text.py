@@ -103,7 +103,12 @@ def nearest(verdict: Verdict) -> list[str]:
         known = worst.get(check.gate)
         if check.value is not None and check.limit is not None and (known is None or check.value > (known.value or 0)):
             worst[check.gate] = check
-    near = [f"{gate} at most {number(check.value)} of {number(check.limit)}" for gate, check in worst.items()]
+    near = [
+        f"{gate} at most {number(check.value)} of {number(check.limit)}"
+        if check.limit
+        else f"{gate} without a difference"
+        for gate, check in worst.items()
+    ]
     registered = sum(result.registered for result in verdict.workloads)
     not_run = {0: "", 1: ", not on the registered one"}.get(
         registered, f", on none of the {registered} registered ones"

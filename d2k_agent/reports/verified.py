@@ -19,7 +19,8 @@ CIRCUMSTANCES: dict[str, Callable[[Verdict], object]] = {
     "evaluator digest": lambda verdict: verdict.environment.evaluator_digest,
     "machine": lambda verdict: verdict.environment.machine,
     "device": lambda verdict: verdict.environment.device_name,
-    "GPU": lambda verdict: verdict.environment.details.get("uuid"),
+    "GPU": lambda verdict: _gpus(verdict),
+    "ranks": lambda verdict: verdict.environment.details.get("ranks"),
     "driver": lambda verdict: verdict.environment.driver,
     "CUDA": lambda verdict: verdict.environment.details.get("cuda"),
     "torch": lambda verdict: verdict.environment.torch,
@@ -103,6 +104,11 @@ def compare(before: Verdict, now: Verdict) -> Comparison:
 
 def _measured(verdict: Verdict) -> dict[str, WorkloadResult]:
     return {item.label: item for item in verdict.workloads if item.registered and item.measurement is not None}
+
+
+def _gpus(verdict: Verdict) -> str | None:
+    details = verdict.environment.details
+    return ", ".join(map(str, details.get("gpus", ()))) or details.get("uuid")
 
 
 def _policies(verdict: Verdict) -> str | None:

@@ -65,6 +65,33 @@ def test_whoever_requires_times_is_not_content_with_status_and_checks(folder: Pa
     assert "--require-timing: no latencies could be compared" in answer.err
 
 
+def test_ranks_are_those_that_were_asked_for_or_those_of_the_verdict_that_is_put_to_the_test(folder: Path) -> None:
+    def judged(*more: str) -> Answer:
+        return d2k("evaluate", "ep_dispatch_fp8", "solution.py", "--device", "cpu", "--json", *more, folder=folder)
+
+    of_four = judged("--ranks", "4")
+    assert json.loads(of_four.out)["environment"]["details"]["ranks"] == 4
+    (folder / "of_four.json").write_text(of_four.out)
+    same = judged("--verify", "of_four.json")
+    told = json.loads(same.out)
+    assert same.status == 0 and told["verdict"]["environment"]["details"]["ranks"] == 4
+    assert [item["what"] for item in told["differences"]] == []
+    told = json.loads(judged("--verify", "of_four.json", "--ranks", "2").out)
+    assert {"what": "ranks", "before": "4", "now": "2", "decides": False} in told["differences"]
+
+
+@pytest.mark.parametrize(
+    ("task", "ranks", "said"),
+    [
+        ("ep_dispatch_fp8", "3", "ep_dispatch_fp8 is for 2 or 4 or 8 ranks, not for 3; choose one of these"),
+        ("muon", "2", "muon is for one rank; leave --ranks out"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "compile"])
+def test_ranks_that_a_task_is_not_for_are_refused(folder: Path, command: str, task: str, ranks: str, said: str) -> None:
+    assert_refused(d2k(command, task, "solution.py", "--ranks", ranks, folder=folder), 2, said)
+
+
 def test_a_page_and_an_object_at_once_are_refused(folder: Path) -> None:
     answer = d2k("evaluate", "muon", "solution.py", "--explain", "--json", folder=folder)
     assert_refused(answer, 2, "--explain", "--json", "leave one of them out")

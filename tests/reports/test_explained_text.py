@@ -145,7 +145,9 @@ def test_a_page_on_several_ranks_says_how_many_and_where_and_advises_for_them() 
     text = explained_text(replace(whole, environment=environment))
     assert "2 ranks, a process each, on the CPU, where no link is counted" in section(text, "Machine and digests")
     assert "a GPU a rank (`--gpu 0,1` names two)" in text
-    assert "a rank" not in explained_text(whole)
+    series = section(text, "Series of calls")
+    assert "one rank was held up" in series and "calls without a pause" in series and "filled with NaN" in series
+    assert "rank" not in explained_text(whole).replace("not ranked", "")
 
 
 def test_variations_of_which_none_ran_are_not_called_passed() -> None:

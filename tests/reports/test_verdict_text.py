@@ -110,6 +110,13 @@ def test_workloads_that_were_compiled_alone_are_not_told_as_run() -> None:
         assert told in text.splitlines()
 
 
+def test_a_gate_that_allows_no_difference_is_not_told_as_a_share_of_nothing() -> None:
+    checks = (Check("y", "exact", 0.0, 0.0, True), Check("z", "rel_norm", 0.004, 0.012, True))
+    ran = WorkloadResult("smoke", VerdictStatus.UNTIMED, checks, registered=False)
+    told = verdict_text(verdict(VerdictStatus.UNTIMED, workloads=(ran,)))
+    assert "Ran on 1 smoke and hidden workload: exact without a difference, rel_norm at most 0.004 of 0.012." in told
+
+
 def test_the_text_is_portable() -> None:
     text = verdict_text(verdict(VerdictStatus.UNTIMED, seconds={"total": 3.21}))
     assert "somebodys-host" not in text and "3.21" not in text and "c" * 64 not in text

@@ -106,6 +106,22 @@ def test_another_card_of_the_same_kind_is_another_machine() -> None:
     assert not compare(one, elsewhere(timed(), details={"uuid": "GPU-2"})).comparable
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "what"),
+    [
+        ({"ranks": 2}, {"ranks": 4}, ("ranks", "2", "4")),
+        ({"ranks": 2}, {}, ("ranks", "2", "unknown")),
+        ({"uuid": "a", "gpus": ["a", "b"]}, {"uuid": "a", "gpus": ["a", "c"]}, ("GPU", "a, b", "a, c")),
+    ],
+)
+def test_other_ranks_or_other_gpus_of_them_are_another_machine(
+    one: dict[str, object], other: dict[str, object], what: tuple[str, str, str]
+) -> None:
+    comparison = compare(elsewhere(timed(), details=one), elsewhere(timed(), details=other))
+    assert not comparison.comparable
+    assert [(item.what, item.before, item.now) for item in comparison.differences] == [what]
+
+
 def test_another_task_decides_and_another_evaluator_does_not() -> None:
     assert deciding(untimed(), elsewhere(untimed(), task_digest="x" * 64)) == ["task digest"]
     assert deciding(untimed(), elsewhere(untimed(), evaluator_digest="x" * 64)) == []
