@@ -65,7 +65,8 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
                     launches.begin()
                     arguments = _made(make)
                     run = run or _load(path)
-                    done.append(_modelled(label, run, arguments, launches))
+                    modelled = _modelled(label, run, arguments, launches)
+                done.append(modelled)
             except (Exception, SystemExit, TimeIsUp, NotModelled) as problem:  # noqa: BLE001 - news for the author
                 done.append(ModelledWorkload(label, None, launches.found, _told(problem, limit_s, path)))
     return ModelledLatency(target, tuple(done), machine.basis, round(time.monotonic() - began, 3))
