@@ -38,11 +38,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.gpu.floors import headroom_rows, headroom_table
 from benchmarks.gpu.results import ResultsFile, end_when_terminated
 from benchmarks.gpu.storing import compulsory_bytes, registered, store
+from d2k_agent.app.evaluation import check_ranks
 from d2k_agent.app.surroundings import here
 from d2k_agent.catalog import Task, find_task
 from d2k_agent.contract import EvaluatorJob, JobKind, TaskBundle, Verdict, VerdictStatus, source_sha256
 from d2k_agent.contract.wire import to_data
-from d2k_agent.errors import D2KError
+from d2k_agent.errors import D2KError, UsageError
 from d2k_agent.launchers import ProcessLauncher
 from d2k_agent.reports.tables import table
 from tests.evaluator import scaling
@@ -256,9 +257,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="store the latencies as hidden/baselines.json")
     options = parser.parse_args(arguments)
     task = find_task(options.task)
-    if options.ranks is not None and options.ranks not in (task.ranks or (1,)):
-        usual = ", ".join(map(str, task.ranks))
-        parser.error(f"{task.slug} is for {f'{usual} ranks' if usual else 'one rank'}, not for {options.ranks}")
+    try:
+        check_ranks(task, options.ranks)
+    except UsageError as problem:
+        parser.error(str(problem))
     known = SPREADS[-1:] if task.ranks else SPREADS
     wanted = (options.only_spread or ",".join(known)).split(",")
     if set(wanted) - set(known):

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
-from collections.abc import Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 REAL, PROCESSOR = (signal.ITIMER_REAL, signal.SIGALRM), (signal.ITIMER_PROF, signal.SIGPROF)
 """Clocks: seconds as they pass, and seconds that this process computes."""
 
 
-@contextlib.contextmanager
-def alarm(limit_s: float, fault: type[BaseException], clock: tuple[int, int] = REAL) -> Iterator[None]:
-    """Raises `fault` inside the block after `limit_s` seconds of `clock`, and again each second if it is swallowed.
+class Alarm:
+    """Raises `fault` inside its block after `limit_s` seconds of `clock`, and again each second if it is swallowed.
 
-    A block in which it rang ends with `fault` and nothing else. Code there may catch it, what is called back while the
-    interpreter tidies up may swallow it, and in places it becomes a SystemError.
+    A block in which it rang ends with `fault` and nothing else: code there may catch it, what is called back while the
+    interpreter tidies up may swallow it, and in places it becomes a SystemError. Nothing rings behind the block.
     """
-    timer, number = clock
-    rang = False
 
-    def ring(_signal: int, _frame: Any) -> None:
-        nonlocal rang
-        rang = True
-        raise fault
+    def __init__(self, limit_s: float, fault: type[BaseException], clock: tuple[int, int] = REAL) -> None:
+        self._limit_s, self._fault = limit_s, fault
+        self._timer, self._number = clock
+        self._rang = False
+        self._before: Any = None
 
-    before = signal.signal(number, ring)
-    signal.setitimer(timer, max(limit_s, 0.001), 1.0)
-    try:
-        yield
-    except fault:
-        raise
-    except BaseException as problem:
-        if rang:
-            raise fault().with_traceback(problem.__traceback__) from problem
-        raise
-    else:
-        if rang:
-            raise fault
-    finally:
-        signal.setitimer(timer, 0)
-        signal.signal(number, before)
+    def __enter__(self) -> None:
+        self._before = signal.signal(self._number, self._ring)
+        signal.setitimer(self._timer, max(self._limit_s, 0.001), 1.0)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, at: TracebackType | None
+    ) -> None:
+        signal.setitimer(self._timer, 0)
+        signal.signal(self._number, self._before)
+        if self._rang and not isinstance(problem, self._fault):
+            raise self._fault().with_traceback(at) from problem
+
+    def _ring(self, _signal: int, frame: FrameType | None) -> None:
+        self._rang = True
+        while frame is not None:
+            if frame.f_code in _OF_ITS_OWN:  # raised there, it would leave the timer running
+                return
+            frame = frame.f_back
+        raise self._fault
+
+
+_OF_ITS_OWN = (Alarm.__enter__.__code__, Alarm.__exit__.__code__)

@@ -18,7 +18,7 @@ import torch
 
 from d2k_agent.contract import Check, TaskBundle
 from d2k_agent.evaluator import layout
-from d2k_agent.evaluator.alarm import alarm
+from d2k_agent.evaluator.alarm import Alarm
 from d2k_agent.evaluator.faults import TaskFault
 from d2k_agent.evaluator.gates import Answer, compare
 from d2k_agent.evaluator.rules.policy import policy_of
@@ -38,7 +38,7 @@ class _Endless(BaseException):
 def _in_time() -> AbstractContextManager[None]:
     """A context for one call of the reference. Those of several ranks have threads, where no alarm rings."""
     in_main = threading.current_thread() is threading.main_thread()
-    return alarm(MOST_REFERENCE_S, _Endless) if in_main else nullcontext()
+    return Alarm(MOST_REFERENCE_S, _Endless) if in_main else nullcontext()
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def nearest(verdict: Verdict) -> list[str]:
     worst: dict[str, Check] = {}
     for check in (check for result in ran for check in result.checks if check.output != "*"):
         known = worst.get(check.gate)
-        if check.value is not None and check.limit is not None and (known is None or check.value > (known.value or 0)):
+        if check.value is not None and check.limit is not None and (known is None or _share(check) > _share(known)):
             worst[check.gate] = check
     near = [
         f"{gate} at most {number(check.value)} of {number(check.limit)}"
@@ -114,6 +114,11 @@ def nearest(verdict: Verdict) -> list[str]:
         registered, f", on none of the {registered} registered ones"
     )
     return [f"Ran on {counted(len(ran), 'smoke and hidden workload')}{not_run}: {', '.join(near)}."] if near else []
+
+
+def _share(check: Check) -> float:
+    """Of the limit; where that is nothing, so is what a passed check has."""
+    return (check.value or 0.0) / check.limit if check.limit else 0.0
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.gpu import storing, tasks
 from benchmarks.gpu.results import ResultsFile
 from d2k_agent.catalog import Task, find_task, source_latencies
-from d2k_agent.contract import Measurement, Verdict, VerdictStatus, WorkloadResult
+from d2k_agent.contract import Measurement, TaskBundle, Verdict, VerdictStatus, WorkloadResult
 from d2k_agent.contract.wire import to_data
 from tests.agent.scene import HERE
 
@@ -178,10 +178,19 @@ def test_a_terminated_benchmark_closes_its_evaluator_and_says_how_to_go_on(capsy
     assert "results.jsonl: the same command goes on from there" in capsys.readouterr().out
 
 
-def test_graphs_are_named_where_batches_do_not_settle() -> None:
-    def told(task: Task, status: VerdictStatus) -> list[str]:
-        result = WorkloadResult(task.workloads[0].label, status)
-        return tasks.cures(task.bundle(), Verdict(status, "a" * 64, "", HERE, workloads=(result,)))
-
-    assert ['{"mode": "graph"}' in line for line in told(MUON, VerdictStatus.NOISY)] == [True]
-    assert told(MUON, VerdictStatus.INCORRECT) == told(DISPATCH, VerdictStatus.NOISY) == []
+@pytest.mark.parametrize(
+    ("timing", "status", "told"),
+    [
+        ({}, VerdictStatus.NOISY, True),
+        ({}, VerdictStatus.INCORRECT, False),
+        ({"mode": "graph"}, VerdictStatus.NOISY, False),
+        ({"mode": "graph", "workloads": {"large": "batch"}}, VerdictStatus.NOISY, True),
+        ({"workloads": {"large": "graph"}}, VerdictStatus.NOISY, False),
+    ],
+)
+def test_graphs_are_named_where_batches_do_not_settle(
+    timing: dict[str, Any], status: VerdictStatus, told: bool
+) -> None:
+    bundle = TaskBundle("mine", {}, {"workloads.json": json.dumps({"timing": timing} if timing else {})})
+    verdict = Verdict(status, "a" * 64, "", HERE, workloads=(WorkloadResult("large", status),))
+    assert ['{"mode": "graph"}' in line for line in tasks.cures(bundle, verdict)] == [True] * told

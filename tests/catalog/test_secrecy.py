@@ -134,7 +134,13 @@ def test_the_shared_files_of_moe_grouped_topk_do_not_hint_at_the_design(word: st
         assert word not in content.decode().lower(), f"{name} says {word!r}"
 
 
-@pytest.mark.parametrize("word", ["dedup", "histogram", "parity", "epoch", "push", "chunk", "halves", "prefix sum"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("dedup", "histogram", "parity", "epoch", "push", "chunk", "halves", "prefix sum"),
+        *("drew", "ticket", "lower number", "receipt", "side by side", "when they start", "when it start"),
+    ],
+)
 def test_the_shared_files_of_ep_dispatch_fp8_do_not_hint_at_the_design(word: str) -> None:
     for name, content in find_task("ep_dispatch_fp8").public_files().items():
         assert word not in content.decode().lower(), f"{name} says {word!r}"

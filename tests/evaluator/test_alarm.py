@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from types import FrameType
 
 import pytest
 
-from d2k_agent.evaluator.alarm import PROCESSOR, REAL, alarm
+from d2k_agent.evaluator.alarm import PROCESSOR, REAL, Alarm
 
 
 class _TimeIsUp(BaseException):
@@ -38,12 +40,12 @@ def make_another_of_it() -> None:
 @pytest.mark.parametrize("clock", [REAL, PROCESSOR])
 @pytest.mark.parametrize("code", [spin, swallow, make_another_of_it])
 def test_a_block_in_which_it_rang_ends_with_its_fault_alone(code: Callable[[], None], clock: tuple[int, int]) -> None:
-    with pytest.raises(_TimeIsUp), alarm(0.05, _TimeIsUp, clock):
+    with pytest.raises(_TimeIsUp), Alarm(0.05, _TimeIsUp, clock):
         code()
 
 
 def test_the_fault_knows_where_the_code_was() -> None:
-    with pytest.raises(_TimeIsUp) as caught, alarm(0.05, _TimeIsUp):
+    with pytest.raises(_TimeIsUp) as caught, Alarm(0.05, _TimeIsUp):
         make_another_of_it()
     assert "make_another_of_it" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
 
@@ -54,16 +56,49 @@ def test_it_rings_again_where_it_was_swallowed() -> None:
         spin(30.0)
 
     began = time.monotonic()
-    with pytest.raises(_TimeIsUp), alarm(0.05, _TimeIsUp):
+    with pytest.raises(_TimeIsUp), Alarm(0.05, _TimeIsUp):
         swallow_once()
     assert time.monotonic() - began < 15.0
 
 
 def test_before_its_time_results_and_errors_are_those_of_the_code_and_nothing_rings_behind_it() -> None:
     handler = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(ZeroDivisionError), alarm(0.05, _TimeIsUp):
+    with pytest.raises(ZeroDivisionError), Alarm(0.05, _TimeIsUp):
         raise ZeroDivisionError
-    with alarm(0.05, _TimeIsUp):
+    with Alarm(0.05, _TimeIsUp):
         total = sum(range(10))
     spin(0.1)
     assert total == 45 and signal.getsignal(signal.SIGALRM) is handler
+
+
+@pytest.mark.parametrize("where", ["__enter__", "__exit__"])
+@pytest.mark.parametrize("event", ["call", "return"])
+def test_a_ring_while_it_is_set_or_put_away_leaves_nothing_behind_and_is_heard(where: str, event: str) -> None:
+    def ring(frame: FrameType, happened: str, _: object) -> None:
+        if happened == event and frame.f_code is getattr(Alarm, where).__code__:
+            sys.setprofile(None)
+            if signal.getsignal(signal.SIGALRM) is not handler:
+                signal.raise_signal(signal.SIGALRM)
+                rung.append(where)
+
+    handler, rung = signal.getsignal(signal.SIGALRM), list[str]()
+    sys.setprofile(ring)
+    try:
+        with Alarm(60.0, _TimeIsUp):
+            pass
+    except _TimeIsUp:
+        heard = True
+    else:
+        heard = False
+    finally:
+        sys.setprofile(None)
+    assert heard is bool(rung)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0 and signal.getsignal(signal.SIGALRM) is handler
+
+
+def test_a_block_that_ends_when_it_rings_leaves_nothing_behind() -> None:
+    handler = signal.getsignal(signal.SIGALRM)
+    for number in range(400):
+        with suppress(_TimeIsUp), Alarm(0.002, _TimeIsUp):
+            spin(0.002 + (number % 40 - 20) * 5e-6)
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0 and signal.getsignal(signal.SIGALRM) is handler

@@ -333,7 +333,7 @@ def test_an_honest_source_is_timed_in_graphs(graphs: dict[str, Any]) -> None:
     clocks = result["measurement"]
     assert clocks["hot_ms"] is not None
     assert clocks["sets"] == 4
-    assert clocks["calls"] % 16 == 0, "graphs of 16 calls, which take less than a segment"
+    assert clocks["calls"] % 4 == 0, "whole rounds over the sets, however long a call takes here"
 
 
 def test_calls_of_a_graph_are_metered_for_what_they_hold(graphs: dict[str, Any]) -> None:
@@ -365,7 +365,7 @@ def test_a_broken_baseline_is_the_tasks_fault() -> None:
 
 
 def test_a_graph_of_slow_calls_lasts_about_as_long_as_a_segment() -> None:
-    slow = after_calls(0, "import time; time.sleep(0.06)").replace("import os\n", "")
+    slow = after_calls(0, "import time; time.sleep(0.08)").replace("import os\n", "")
     (result,) = timed({"slow": slow}, graph=True, n=200)["slow"]["results"]
     assert result["status"] == "passed", result
     clocks = result["measurement"]

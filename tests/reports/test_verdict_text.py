@@ -110,6 +110,12 @@ def test_workloads_that_were_compiled_alone_are_not_told_as_run() -> None:
         assert told in text.splitlines()
 
 
+def test_of_two_outputs_under_one_gate_the_one_nearer_its_limit_is_told() -> None:
+    checks = (Check("y", "close", 0.0119, 0.012, True), Check("z", "close", 0.02, 1.0, True))
+    ran = WorkloadResult("smoke", VerdictStatus.UNTIMED, checks, registered=False)
+    assert "close at most 0.0119 of 0.012" in verdict_text(verdict(VerdictStatus.UNTIMED, workloads=(ran,)))
+
+
 def test_a_gate_that_allows_no_difference_is_not_told_as_a_share_of_nothing() -> None:
     checks = (Check("y", "exact", 0.0, 0.0, True), Check("z", "rel_norm", 0.004, 0.012, True))
     ran = WorkloadResult("smoke", VerdictStatus.UNTIMED, checks, registered=False)

@@ -77,13 +77,17 @@ class Calls:
             began = time.monotonic()
             self._process.order({"do": "steps", "calls": 1})
             try:
-                self._process.answer(b"B", self._limits.compile_s, f"the first run() on {label}")
+                self._process.answer(b"B", self._first_call_s(), f"the first run() on {label}")
             except Raised as fault:
                 self._blame(fault)
                 raise
             self.tuning_s += time.monotonic() - began
             lent.restore()
             self._device.settle()
+
+    def _first_call_s(self) -> float:
+        """The longest that warm_up() waits."""
+        return self._limits.compile_s
 
     def checked(
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float, index: int = 0

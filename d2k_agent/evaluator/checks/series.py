@@ -81,6 +81,8 @@ class Budget:
 class SeriesRunner:
     """Runs series in one candidate process and says what each came to."""
 
+    _checker: type[Calls] = Calls
+
     def __init__(
         self,
         task: LoadedTask,
@@ -93,9 +95,13 @@ class SeriesRunner:
         trusted: bool = False,
     ) -> None:
         self._task, self._device, self._process = task, device, process
-        self._seed, self._limits, self._progress = seed, limits, progress
+        self._seed, self._limits, self._progress = seed, self._bounded(limits), progress
         self._budget = budget
-        self._calls = Calls(task, device, process, limits, trusted)
+        self._calls = self._checker(task, device, process, self._limits, trusted)
+
+    def _bounded(self, limits: Limits) -> Limits:
+        """The limits of this runner."""
+        return limits
 
     def run(self, series: Series) -> WorkloadResult:
         """One series to its end or to its first failure. Raises CandidateFault where a rule was broken."""

@@ -21,7 +21,7 @@ from triton.runtime.cache import triton_key
 from triton.runtime.errors import OutOfResources
 
 from d2k_agent.contract import CompileReport
-from d2k_agent.evaluator.alarm import alarm
+from d2k_agent.evaluator.alarm import Alarm
 from d2k_agent.evaluator.compilation.capture import Call, Capture, Scout, try_calls
 from d2k_agent.evaluator.compilation.compiler import KernelCompiler, Request
 from d2k_agent.evaluator.compilation.failures import CandidateSource, Failure, describe
@@ -75,7 +75,7 @@ def compile_candidate(
     job = CompileJob(CandidateSource(path), gpu, Path(scratch))
     with _settings(scratch):
         try:
-            with alarm(limit_s, LimitReached):  # which rings again for as long as it is on
+            with Alarm(limit_s, LimitReached):  # which rings again for as long as it is on
                 job.run(calls, smoke_calls)
         except LimitReached as reached:
             job.failure = job.failure or Failure("time", job.unfinished(limit_s, job.source.last_line(reached)))

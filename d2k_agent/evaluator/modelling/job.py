@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from d2k_agent.contract.modelled import MOST_LAUNCHES, ModelledLatency, ModelledWorkload
-from d2k_agent.evaluator.alarm import PROCESSOR, alarm
+from d2k_agent.evaluator.alarm import PROCESSOR, Alarm
 from d2k_agent.evaluator.compilation.fake_cuda import HostTensors, torch_claims
 from d2k_agent.evaluator.compilation.targets import find_target
 from d2k_agent.evaluator.metering import HOST_READS, CallMeter
@@ -61,7 +61,7 @@ def model_candidate(path: str, calls: Sequence[Call], target: str, limit_s: floa
         for label, make in calls:
             try:
                 # Other work of the machine does not count: how a candidate is ranked must not depend on it.
-                with alarm(until - time.process_time(), TimeIsUp, PROCESSOR):
+                with Alarm(until - time.process_time(), TimeIsUp, PROCESSOR):
                     launches.begin()
                     arguments = _made(make)
                     run = run or _load(path)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from d2k_agent.contract import Check, Limits, VerdictStatus, WorkloadResult
 from d2k_agent.evaluator.checks.calls import Calls
-from d2k_agent.evaluator.checks.series import Budget, Series, SeriesRunner, worst_of
-from d2k_agent.evaluator.devices import Device, Lent
+from d2k_agent.evaluator.checks.series import Series, SeriesRunner, worst_of
+from d2k_agent.evaluator.devices import Lent
 from d2k_agent.evaluator.faults import CandidateFault
 from d2k_agent.evaluator.process import CandidateProcess
 from d2k_agent.evaluator.ranks.device import CHAINED, RankedDevice
@@ -30,7 +29,7 @@ class CallsOfRanks(Calls):
         self, task: LoadedTask, device: RankedDevice, process: CandidateProcess, limits: Limits, trusted: bool = False
     ) -> None:
         assert isinstance(process, RankGroup)
-        super().__init__(task, device, process, watched(limits, device, process.warm), trusted)
+        super().__init__(task, device, process, limits, trusted)
         self._ranks, self._group = device, process
 
     def warm_up(self, label: str, lent: Lent) -> None:
@@ -40,6 +39,9 @@ class CallsOfRanks(Calls):
         if self._ranks.times and self._ranks.memory is not None:
             self._ranks.memory.poison()
             self._ranks.settle()
+
+    def _first_call_s(self) -> float:
+        return min(self._limits.compile_s, WARM_UP_S) if self._group.warm else self._limits.compile_s
 
     def checked(
         self, label: str, workload: dict[str, Any], lent: Lent, expected: Expected, limit_s: float, index: int = 0
@@ -60,8 +62,8 @@ def overrun(device: RankedDevice) -> list[Check]:
     return [Check("*", "workspace", None, None, False, message.format(rank)) for rank in ranks]
 
 
-def watched(limits: Limits, device: RankedDevice, warm: bool) -> Limits:
-    """Bounds of calls in processes that are `warm` or have not been called yet."""
+def watched(limits: Limits, device: RankedDevice) -> Limits:
+    """Bounds of calls that wait for each other."""
     if not device.times:
         return dataclasses.replace(limits, call_s=min(limits.call_s, INTERPRETED_S * device.world / 2))
     return dataclasses.replace(
@@ -69,7 +71,6 @@ def watched(limits: Limits, device: RankedDevice, warm: bool) -> Limits:
         call_s=min(limits.call_s, WATCHDOG_S),
         late_call_s=min(limits.late_call_s, WATCHDOG_S),
         gpu_call_s=min(limits.gpu_call_s, WATCHDOG_S),
-        compile_s=min(limits.compile_s, WARM_UP_S) if warm else limits.compile_s,
     )
 
 
@@ -78,22 +79,14 @@ class RankedSeries(SeriesRunner):
     other without a pause, some ranks held up: where a rank wants nothing of another, nothing else holds it back.
     """
 
-    def __init__(
-        self,
-        task: LoadedTask,
-        device: Device,
-        process: CandidateProcess,
-        seed: str,
-        limits: Limits,
-        budget: Budget,
-        progress: Callable[[str], None],
-        trusted: bool = False,
-    ) -> None:
-        assert isinstance(device, RankedDevice) and isinstance(process, RankGroup)
-        limits = watched(limits, device, process.warm)
-        super().__init__(task, device, process, seed, limits, budget, progress, trusted)
-        self._ranks = device
-        self._calls = CallsOfRanks(task, device, process, limits, trusted)
+    _checker = CallsOfRanks
+
+    def __init__(self, task: LoadedTask, device: RankedDevice, process: RankGroup, *rest: Any) -> None:
+        self._ranks, self._group = device, process
+        super().__init__(task, device, process, *rest)
+
+    def _bounded(self, limits: Limits) -> Limits:
+        return watched(limits, self._ranks)
 
     def run(self, series: Series) -> WorkloadResult:
         """One series, and its chain where it has one."""
@@ -104,7 +97,6 @@ class RankedSeries(SeriesRunner):
 
     def _chain(self, series: Series, result: WorkloadResult) -> WorkloadResult:
         """CHAINED calls over as many sets, ROUNDS times; what each left is compared."""
-        assert isinstance(self._process, RankGroup)
         lent: list[Lent] = []
         failed = False
         try:
@@ -143,11 +135,12 @@ class RankedSeries(SeriesRunner):
         return dataclasses.replace(result, checks=worst_of([*result.checks, *checks]))
 
     def _round(self, series: Series, lent: list[Lent], right: list[Expected]) -> list[Check]:
-        assert isinstance(self._process, RankGroup)
         doing = f"{CHAINED} calls of run() on {series.label} without a pause"
-        with self._budget.spending(CHAINED * self._limits.call_s) as left_s:
-            self._process.order_chain(CHAINED)
-            self._process.answer(b"B", left_s, doing)
+        # No longer than whoever waits for the evaluator's next word is told to.
+        limit_s = min(CHAINED * self._limits.call_s, self._limits.longest_step_s)
+        with self._budget.spending(limit_s) as left_s:
+            self._group.order_chain(CHAINED)
+            self._group.answer(b"B", left_s, doing)
         given = zip(range(CHAINED), lent, right, strict=True)
         checks = [
             check

@@ -27,7 +27,7 @@ class RankedTimer(WorkloadTimer):
     _checker = CallsOfRanks
 
     def __init__(self, task: RankedTask, device: RankedDevice, process: RankGroup, *rest: Any) -> None:
-        self._ranks, self._group = device, process
+        self._ranks = device
         super().__init__(task, device, process, *rest)
         if self._policy.graph and (process.gathers or (device.uuids and not device.apart)):
             # What waits for the host cannot be captured; ranks that share a GPU wait for each other's turns on it.
@@ -37,7 +37,7 @@ class RankedTimer(WorkloadTimer):
         self._counted = 0
 
     def _bounded(self, limits: Limits) -> Limits:
-        return watched(limits, self._ranks, self._group.warm)
+        return watched(limits, self._ranks)
 
     def measure(self, audited: bool = True) -> Timed:
         """The latency, and the bytes that each rank sent in a call, None where nobody counts them.

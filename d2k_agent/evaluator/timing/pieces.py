@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
 from typing import Any
@@ -23,6 +24,8 @@ TRY_MS = 10.0
 """Replays that last this long tell how many a segment needs."""
 TRIES = 3
 """The quickest of so many tells how long a replay takes."""
+MOST_TRIED = 1 << 20
+"""No graph is replayed so often in TRY_MS: whatever answers sooner replays nothing."""
 
 
 class TimedPieces:
@@ -75,8 +78,8 @@ class TimedPieces:
         return self.ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
 
     def replays(self, seconds: float) -> Segment:
-        """Replays of the graph that was captured last for about `seconds`."""
-        return self._replayed(max(1, round(1e3 * seconds / self.replay_ms())))
+        """Replays of the graph that was captured last, as many as last `seconds`."""
+        return self._replayed(math.ceil(1e3 * seconds / self.replay_ms()))
 
     def replay_ms(self) -> float:
         """Milliseconds of one replay by the supervisor's clock. What held one try up holds no other up."""
@@ -88,6 +91,8 @@ class TimedPieces:
         times = 1
         while (tried := self._replayed(times)).wall_ms < TRY_MS:
             times *= 2
+            if times > MOST_TRIED:
+                raise self._out_of_protocol()
         return tried.wall_ms / times
 
     def step(self, calls: int, first: int) -> Step:
@@ -129,5 +134,8 @@ class TimedPieces:
     def _claim(self, payload: bytes) -> tuple[int, float]:
         calls, claim_ms = CLAIM.unpack(payload) if len(payload) == CLAIM.size else (0, 0.0)
         if calls < 1 or not 0 < claim_ms < 1e9:
-            raise CandidateFault(VerdictStatus.ENDED_EARLY, f"timing {self._label} answered out of protocol")
+            raise self._out_of_protocol()
         return calls, claim_ms
+
+    def _out_of_protocol(self) -> CandidateFault:
+        return CandidateFault(VerdictStatus.ENDED_EARLY, f"timing {self._label} answered out of protocol")

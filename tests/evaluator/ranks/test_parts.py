@@ -6,7 +6,7 @@ import dataclasses
 import json
 import mmap
 import threading
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,10 +16,12 @@ from d2k_agent.contract import Limits, Measurement, TaskBundle  # noqa: E402 - t
 from d2k_agent.evaluator.devices import CpuDevice  # noqa: E402
 from d2k_agent.evaluator.faults import CandidateFault, TaskFault  # noqa: E402
 from d2k_agent.evaluator.layout import AnswerHeader, TensorHeader, pack_answer, unpack_answer  # noqa: E402
-from d2k_agent.evaluator.ranks.checking import watched  # noqa: E402
+from d2k_agent.evaluator.process import CandidateProcess  # noqa: E402
+from d2k_agent.evaluator.ranks.checking import CallsOfRanks, watched  # noqa: E402
 from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible  # noqa: E402
 from d2k_agent.evaluator.ranks.device import RankedDevice  # noqa: E402
 from d2k_agent.evaluator.ranks.gathering import together  # noqa: E402
+from d2k_agent.evaluator.ranks.group import RankGroup  # noqa: E402
 from d2k_agent.evaluator.ranks.merging import merged  # noqa: E402
 from d2k_agent.evaluator.ranks.timer import too_little, uncounted  # noqa: E402
 from d2k_agent.evaluator.task import derive  # noqa: E402
@@ -223,10 +225,27 @@ def test_ranks_that_wait_for_ever_are_ended_soon() -> None:
     timing, idle = (device_for(task, device) for device in (TimedCpu(), CpuDevice()))
     assert isinstance(timing, RankedDevice) and isinstance(idle, RankedDevice)
     asked = Limits(call_s=300.0, compile_s=240.0, gpu_call_s=60.0)
-    assert watched(asked, idle, warm=True) == dataclasses.replace(asked, call_s=60.0), "an interpreter takes its time"
-    first, later = (watched(asked, timing, warm) for warm in (False, True))
-    assert (first.call_s, first.late_call_s, first.gpu_call_s, first.compile_s) == (20.0, 20.0, 20.0, 240.0)
-    assert later.compile_s == 90.0
+    assert watched(asked, idle) == dataclasses.replace(asked, call_s=60.0), "an interpreter takes its time"
+    soon = watched(asked, timing)
+    assert (soon.call_s, soon.late_call_s, soon.gpu_call_s, soon.compile_s) == (20.0, 20.0, 20.0, 240.0)
+
+
+@pytest.mark.parametrize(("ranks", "call_s"), [(2, 60.0), (3, 90.0)])
+def test_more_ranks_may_take_longer_in_an_interpreter(ranks: int, call_s: float) -> None:
+    idle = device_for(load_task(shifting.task(), ranks), CpuDevice())
+    assert isinstance(idle, RankedDevice)
+    assert watched(Limits(), idle).call_s == call_s
+
+
+def test_first_calls_are_bounded_by_whether_their_process_was_called_before() -> None:
+    task = load_task(shifting.task(), None)
+    device = device_for(task, TimedCpu())
+    assert isinstance(device, RankedDevice)
+    group = RankGroup(lambda _place: cast(CandidateProcess, object()), device, gathers=False)
+    calls = CallsOfRanks(task, device, group, Limits(compile_s=240.0))
+    bounds = [calls._first_call_s()]
+    group.warm = True
+    assert [*bounds, calls._first_call_s()] == [240.0, 90.0]
 
 
 @pytest.mark.parametrize(
