@@ -25,6 +25,7 @@ from d2k_agent.contract import (
     VerdictStatus,
     source_sha256,
 )
+from d2k_agent.contract.wording import either
 from d2k_agent.errors import EvaluatorError, UsageError
 
 if TYPE_CHECKING:
@@ -277,6 +278,4 @@ def check_ranks(task: Task, ranks: int | None) -> None:
         return
     if not task.ranks:
         raise UsageError(f"{task.slug} is for one rank; leave --ranks out")
-    raise UsageError(
-        f"{task.slug} is for {' or '.join(map(str, task.ranks))} ranks, not for {ranks}; choose one of these"
-    )
+    raise UsageError(f"{task.slug} is for {either(task.ranks)} ranks, not for {ranks}; choose one of these")

@@ -92,6 +92,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     from d2k_agent.app.surroundings import here
     from d2k_agent.catalog import find_task
     from d2k_agent.cli.console import print_json, print_text
+    from d2k_agent.contract.wording import either
     from d2k_agent.reports.task_text import floors_data, floors_text, workload_floors
 
     task, ceilings = find_task(arguments.task), KnownCeilings(here()).best
@@ -113,7 +114,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     lines = [f"{task.slug}: {task.title} ({task.category})", str(task.folder)]
     if task.ranks:
         usual, *others = task.ranks
-        more = f", or {' or '.join(map(str, others))} where so many are asked for" if others else ""
+        more = f", on {either(others)} with --ranks of evaluate and compile" if others else ""
         lines.append(f"judged on {usual} ranks{more}; floors are for {usual}")
     lines.append("")
     for workload in task.workloads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 INDENT = "  "
@@ -12,6 +13,12 @@ taken for something else begins without."""
 def counted(number: int, one: str, many: str | None = None) -> str:
     """`number` with separators and what it counts: `one` for exactly one, else `many` (None: `one` with an s)."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def either(choices: Iterable[object]) -> str:
+    """Choices as somebody would say them: 2, 4 or 8."""
+    *others, last = map(str, choices)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def apart(data: Any) -> Any:

@@ -12,18 +12,28 @@ from d2k_agent.contract import CompileReport, KernelReport, Verdict
 from d2k_agent.contract.wording import counted
 from d2k_agent.reports.compile_text import MOST_WARNINGS
 from d2k_agent.reports.explained_steps import cut_short, deciding_step
-from d2k_agent.reports.tables import count, table
+from d2k_agent.reports.tables import UNKNOWN, count, table
 
 WIDTH = 112
 """Characters of a line of prose, before it is indented."""
-HEADER = ("kernel:line", "launches", "variants", "warps", "registers", "spill stores B", "spill loads B", "shared B")
+HEADER = (
+    "kernel:line",
+    "at",
+    "launches",
+    "variants",
+    "warps",
+    "registers",
+    "spill stores B",
+    "spill loads B",
+    "shared B",
+)
 Needs = tuple[str, int, int | None, int | None, int | None, int]
 """Of a compiled variant: where it stands, warps, registers, bytes of spill stores and loads, shared bytes."""
 
 
 def kernels_text(verdict: Verdict) -> str:
-    """A row for all variants of a kernel that take the same; below it the kernels that no launch reached, then what ran
-    on a GPU."""
+    """A row for all variants of a kernel that take the same, with the numbers of its workloads; below it the kernels
+    that no launch reached, then what ran on a GPU."""
     report = verdict.compile_report
     if report is None:
         before = deciding_step(verdict) in (None, "static") and cut_short(verdict)
@@ -49,13 +59,16 @@ def _lines(report: CompileReport, told: bool) -> Iterator[str]:
     if report.error is not None:
         yield f"not all compiled for {where}: {'as said above' if told else report.error}"
     elif report.workloads:
-        yield textwrap.fill(f"compiled for {where} at {', '.join(report.workloads)}", WIDTH)
+        numbered = [f"{number} {label}" for number, label in enumerate(report.workloads, 1)]
+        yield textwrap.fill(
+            f"compiled for {where} at {', '.join(numbered if numbered[1:] else report.workloads)}", WIDTH
+        )
     launches: dict[Needs, list[KernelReport]] = {}
     for kernel in report.kernels:
         if kernel.launches:
             launches.setdefault(_needs(kernel), []).append(kernel)
     if launches:
-        yield table(HEADER, [_row(needs, alike) for needs, alike in launches.items()], HEADER[1:])
+        yield table(HEADER, [_row(needs, alike, report) for needs, alike in launches.items()], HEADER[1:])
     yield from _unreached(report)
     if report.not_compiled:
         yield f"{counted(report.not_compiled, 'autotuner configuration')} left out"
@@ -68,10 +81,12 @@ def _needs(kernel: KernelReport) -> Needs:
     return where, kernel.num_warps, kernel.registers, *spills, kernel.shared_bytes
 
 
-def _row(needs: Needs, alike: list[KernelReport]) -> tuple[str, ...]:
+def _row(needs: Needs, alike: list[KernelReport], report: CompileReport) -> tuple[str, ...]:
     where, warps, *rest = needs
     launches = sum(kernel.launches for kernel in alike)
-    return where, count(launches), str(len(alike)), str(warps), *[count(value) for value in rest]
+    seen = {label for kernel in alike for label in kernel.grids}
+    at = ",".join(str(number) for number, label in enumerate(report.workloads, 1) if label in seen)
+    return where, at or UNKNOWN, count(launches), str(len(alike)), str(warps), *[count(value) for value in rest]
 
 
 def _unreached(report: CompileReport) -> Iterator[str]:

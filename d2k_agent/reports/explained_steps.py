@@ -143,8 +143,9 @@ def _why_not(verdict: Verdict, name: str) -> str:
     if name == "timing" and verdict.environment.device == "cpu":
         return "nothing is timed on a CPU"
     if name == "late" and verdict.status.acceptable:
-        here = "none of this task is for a CPU, or " if verdict.environment.device == "cpu" else ""
-        return f"{here}smoke workloads alone were asked for"
+        registered = any(result.registered for result in verdict.workloads)
+        on_cpu = registered and verdict.environment.device == "cpu"
+        return "none of this task is for a CPU" if on_cpu else "smoke workloads alone were asked for"
     step, known = deciding_step(verdict), list(STEPS)
     if step is None or step not in known or known.index(name) < known.index(step):
         return "not asked for"

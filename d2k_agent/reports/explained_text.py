@@ -151,12 +151,16 @@ def _memory(verdict: Verdict) -> str:
     if not counted and verdict.peak_memory_bytes is None:
         return "nothing was counted: no call of run() came to its end"
     where = ", at the small shapes that a CPU is given" if verdict.environment.device == "cpu" else ""
+    registered = {result.label for result in verdict.workloads if result.registered}
     lines = [f"Most bytes of tensors that one call held: {size(verdict.peak_memory_bytes)}{where}"]
     for gate, words in (("memory", "Nearest to the task's cap"), ("copies", "Copied by PyTorch in a call")):
         if gate in counted:
             label, check = counted[gate]
             cap = "no cap" if check.limit is None else f"{size(round(check.limit))} allowed"
-            lines.append(f"{words}: {_bytes(check.value)}, {cap} ({label})")
+            counted_there = (
+                ", as it was compiled there" if verdict.environment.device == "cpu" and label in registered else ""
+            )
+            lines.append(f"{words}: {_bytes(check.value)}, {cap} ({label}{counted_there})")
     if "device_memory" in counted:
         label, check = counted["device_memory"]
         lines.append(

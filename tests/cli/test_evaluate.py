@@ -83,7 +83,7 @@ def test_ranks_are_those_that_were_asked_for_or_those_of_the_verdict_that_is_put
 @pytest.mark.parametrize(
     ("task", "ranks", "said"),
     [
-        ("ep_dispatch_fp8", "3", "ep_dispatch_fp8 is for 2 or 4 or 8 ranks, not for 3; choose one of these"),
+        ("ep_dispatch_fp8", "3", "ep_dispatch_fp8 is for 2, 4 or 8 ranks, not for 3; choose one of these"),
         ("muon", "2", "muon is for one rank; leave --ranks out"),
     ],
 )

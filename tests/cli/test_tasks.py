@@ -74,7 +74,8 @@ def test_what_the_table_shows_is_in_its_json_too(capsys: Printed) -> None:
 
 def test_show_says_on_how_many_ranks_a_task_is_judged(capsys: Printed) -> None:
     assert main(["tasks", "show", "ep_dispatch_fp8"]) == 0
-    assert "judged on 2 ranks, or 4 or 8 where so many are asked for; floors are for 2" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "judged on 2 ranks, on 4 or 8 with --ranks of evaluate and compile; floors are for 2" in told
     assert main(["tasks", "show", "ep_dispatch_fp8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ranks"] == [2, 4, 8]
 

@@ -8,12 +8,23 @@ from dataclasses import fields, replace
 
 import pytest
 
-from d2k_agent.contract import Check, CompileReport, Verdict, VerdictStatus
+from d2k_agent.contract import Check, CompileReport, Verdict, VerdictStatus, WorkloadResult
 from d2k_agent.evaluator.profiling import jobs
 from d2k_agent.evaluator.timing import policy
 from d2k_agent.reports.explained_text import NEXT, explained_text
 from d2k_agent.reports.tolerances import TOLERANCES
-from tests.reports.explained import COMMITMENT, confirmed, forbidden, incorrect, noisy, refused, untimed
+from tests.reports.explained import (
+    COMMITMENT,
+    REPORT,
+    SERIES,
+    confirmed,
+    forbidden,
+    incorrect,
+    kernel,
+    noisy,
+    refused,
+    untimed,
+)
 
 KINDS = (confirmed, untimed, forbidden, incorrect, noisy, refused)
 
@@ -153,8 +164,13 @@ def test_a_page_on_several_ranks_says_how_many_and_where_and_advises_for_them() 
 def test_variations_of_which_none_ran_are_not_called_passed() -> None:
     whole = untimed()
     without = replace(whole, seconds={name: took for name, took in whole.seconds.items() if name != "late"})
-    told = row(section(explained_text(without), "Checked"), "late")
-    assert told.startswith("late did not run - none of this task is for a CPU")
+    registered = WorkloadResult("large", VerdictStatus.UNTIMED, registered=True)
+    for results, why in (
+        ((registered,), "none of this task is for a CPU"),
+        ((), "smoke workloads alone were asked for"),
+    ):
+        text = explained_text(replace(without, workloads=(*SERIES, *results)))
+        assert row(section(text, "Checked"), "late") == f"late did not run - {why}"
 
 
 def test_series_have_their_calls_and_each_gate_its_worst_value_beside_the_limit() -> None:
@@ -194,11 +210,27 @@ def test_memory_stands_beside_the_tasks_cap() -> None:
 
 def test_kernels_say_what_they_take_and_which_no_launch_reached() -> None:
     kernels = section(explained_text(untimed()), "Kernels")
-    assert row(kernels, "gram:40") == "gram:40 20 2 8 168 unknown 0 98,304"
+    assert row(kernels, "gram:40") == "gram:40 unknown 20 2 8 168 unknown 0 98,304"
     assert "gram: 1 more variant compiled that no launch chose" in kernels
     assert "spare: compiled, and no launch reached it" in kernels
     assert "3 autotuner configurations left out" in kernels
     assert "warning: kernel gram multiplies" in kernels
+
+
+def test_rows_of_kernels_have_the_numbers_of_their_workloads_where_there_are_several() -> None:
+    grids = {"large": ((4, 1, 1),), "small": ((1, 1, 1),)}
+    alike = replace(kernel(), grids=grids), replace(kernel(), grids={"large": ((9, 1, 1),)})
+    other = replace(kernel("norm"), grids={"large": ((4, 1, 1),)})
+    whole = untimed()
+    kernels = section(
+        explained_text(replace(whole, compile_report=replace(REPORT, kernels=(*alike, other)))), "Kernels"
+    )
+    assert "at 1 small, 2 large" in kernels
+    assert row(kernels, "gram:40").startswith("gram:40 1,2 30 2 ") and row(kernels, "norm:40").startswith(
+        "norm:40 2 15 "
+    )
+    one = replace(REPORT, workloads=("small",), kernels=alike[:1])
+    assert "at small\n" in section(explained_text(replace(whole, compile_report=one)), "Kernels")
 
 
 def test_kernels_that_were_seen_to_run_and_libraries_stand_below_what_was_compiled() -> None:

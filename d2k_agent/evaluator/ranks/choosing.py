@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from d2k_agent.contract import TaskBundle
+from d2k_agent.contract.wording import either
 from d2k_agent.evaluator.checks.series import SeriesRunner
 from d2k_agent.evaluator.devices import Device
 from d2k_agent.evaluator.faults import TaskFault
@@ -43,7 +44,7 @@ def load_task(bundle: TaskBundle, ranks: int | None) -> LoadedTask:
     if not isinstance(worlds, list) or not worlds or not all(map(_is_world, worlds)):
         raise TaskFault(f"task {task.slug}: config.json: ranks must list numbers of ranks from 2 to {MOST_RANKS}")
     if ranks is not None and ranks not in worlds:
-        raise TaskFault(f"task {task.slug} is for {' or '.join(map(str, worlds))} ranks, not for {ranks}")
+        raise TaskFault(f"task {task.slug} is for {either(worlds)} ranks, not for {ranks}")
     return RankedTask(bundle, task, worlds[0] if ranks is None else ranks)
 
 
