@@ -274,8 +274,8 @@ def check_workloads(task: Task, labels: Sequence[str], kind: JobKind) -> tuple[s
 
 def check_ranks(task: Task, ranks: int | None) -> None:
     """Raise UsageError where `task` is not for so many ranks. None is as many as it names first, which all are for."""
-    if ranks is None or ranks in task.ranks:
+    if ranks is None or ranks in (task.ranks or (1,)):
         return
     if not task.ranks:
-        raise UsageError(f"{task.slug} is for one rank; leave --ranks out")
+        raise UsageError(f"{task.slug} is for one rank, not for {ranks}; leave --ranks out")
     raise UsageError(f"{task.slug} is for {either(task.ranks)} ranks, not for {ranks}; choose one of these")

@@ -51,7 +51,7 @@ def verify_file(
         labels,
         progress,
         baseline,
-        ranks=_ranks(before) if ranks is None else ranks,
+        ranks=_ranks(before, task_name, earlier) if ranks is None else ranks,
     )
     _require_source(before, now.candidate_sha256, earlier, solution)  # somebody may have edited it meanwhile
     return compare(before, now)
@@ -107,10 +107,14 @@ def _require_task(before: Verdict, task_name: str, earlier: Path) -> None:
     )
 
 
-def _ranks(before: Verdict) -> int | None:
-    """For how many ranks it was judged; None for one rank, and where somebody wrote anything else there."""
+def _ranks(before: Verdict, task_name: str, earlier: Path) -> int | None:
+    """For how many ranks it was judged, None where for one. Raises UsageError for a number that is not the task's."""
+    from d2k_agent.catalog import find_task
+
     ranks = before.environment.details.get("ranks")
-    return ranks if isinstance(ranks, int) else None
+    if ranks is None or (isinstance(ranks, int) and ranks in find_task(task_name).ranks):
+        return ranks
+    _refuse(earlier, f"{task_name} is not for {str(ranks)[:40]!r} ranks, of which it tells")
 
 
 def _require_source(before: Verdict, sha256: str, earlier: Path, solution: Path) -> None:

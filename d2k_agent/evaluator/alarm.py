@@ -32,7 +32,12 @@ class Alarm:
     ) -> None:
         signal.setitimer(self._timer, 0)
         signal.signal(self._number, self._before)
+        self.insist(problem)
+
+    def insist(self, problem: BaseException | None) -> None:
+        """Raise the fault where it rang, and `problem` or nothing is what became of that."""
         if self._rang and not isinstance(problem, self._fault):
+            at = None if problem is None else problem.__traceback__
             raise self._fault().with_traceback(at) from problem
 
     def _ring(self, _signal: int, frame: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from d2k_agent.reports.explained_times import refused, times_text
 from d2k_agent.reports.measured_text import DIGEST_CHARS
 from d2k_agent.reports.profile_text import profile_text
 from d2k_agent.reports.tables import UNKNOWN, number, size, table
-from d2k_agent.reports.verdict_text import verdict_text
+from d2k_agent.reports.verdict_text import is_share, nearness, verdict_text
 
 if TYPE_CHECKING:
     from d2k_agent.reports.headroom import Headroom
@@ -53,7 +53,8 @@ NEXT_OF_RANKS = {
 """Of a task for several ranks, where it is something else."""
 HELD_UP = """\
 Within each call one rank was held up, at a place drawn anew; before new inputs came, workspaces were filled with NaN.
-Rounds of calls without a pause followed the first series and each hidden variation but the late ones."""
+Rounds of calls without a pause come behind the first smoke workload and each hidden variation that is not late, unless
+a call before them failed."""
 WHOLE = "have run() do its whole work in every call: nothing put off, remembered, or left to another thread or stream."
 
 
@@ -122,18 +123,9 @@ def _worst(verdict: Verdict) -> list[tuple[str, Check]]:
     for result in verdict.workloads:
         for check in result.checks:
             known = worst.get((check.output, check.gate))
-            if known is None or (known[1].passed and (not check.passed or _nearness(check) > _nearness(known[1]))):
+            if known is None or (known[1].passed and (not check.passed or nearness(check) > nearness(known[1]))):
                 worst[check.output, check.gate] = result.label, check
     return list(worst.values())
-
-
-def _nearness(check: Check) -> float:
-    """Larger is worse. Of a share that must be large, the smallest value is the worst."""
-    if check.value is None:
-        return float("-inf")
-    if check.gate.endswith("_share"):
-        return -check.value
-    return check.value / check.limit if check.limit else check.value
 
 
 def _share(check: Check) -> str:
@@ -141,7 +133,7 @@ def _share(check: Check) -> str:
         return "failed"
     if check.limit is None:
         return "passed" if check.value is None else "reported only"
-    if check.value is None or not check.limit or check.gate.endswith("_share"):
+    if check.value is None or not check.limit or is_share(check):
         return "-"
     return f"{100 * check.value / check.limit:.0f} %"
 

@@ -101,14 +101,9 @@ def nearest(verdict: Verdict) -> list[str]:
     worst: dict[str, Check] = {}
     for check in (check for result in ran for check in result.checks if check.output != "*"):
         known = worst.get(check.gate)
-        if check.value is not None and check.limit is not None and (known is None or _share(check) > _share(known)):
+        if None not in (check.value, check.limit) and (known is None or nearness(check) > nearness(known)):
             worst[check.gate] = check
-    near = [
-        f"{gate} at most {number(check.value)} of {number(check.limit)}"
-        if check.limit
-        else f"{gate} without a difference"
-        for gate, check in worst.items()
-    ]
+    near = [f"{gate} {_how_near(check)}" for gate, check in worst.items()]
     registered = sum(result.registered for result in verdict.workloads)
     not_run = {0: "", 1: ", not on the registered one"}.get(
         registered, f", on none of the {registered} registered ones"
@@ -116,9 +111,24 @@ def nearest(verdict: Verdict) -> list[str]:
     return [f"Ran on {counted(len(ran), 'smoke and hidden workload')}{not_run}: {', '.join(near)}."] if near else []
 
 
-def _share(check: Check) -> float:
-    """Of the limit; where that is nothing, so is what a passed check has."""
-    return (check.value or 0.0) / check.limit if check.limit else 0.0
+def _how_near(check: Check) -> str:
+    if not check.limit:
+        return "without a difference"
+    return f"at {'least' if is_share(check) else 'most'} {number(check.value)} of {number(check.limit)}"
+
+
+def nearness(check: Check) -> float:
+    """How near its limit a check came: larger is worse. Of a share that must be large, the smallest is the worst."""
+    if check.value is None:
+        return float("-inf")
+    if is_share(check):
+        return -check.value
+    return check.value / check.limit if check.limit else check.value
+
+
+def is_share(check: Check) -> bool:
+    """Whether the value must be large, not small."""
+    return check.gate.endswith("_share")
 
 
 def _failures(verdict: Verdict) -> Iterator[str]:

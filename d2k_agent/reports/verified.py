@@ -108,7 +108,8 @@ def _measured(verdict: Verdict) -> dict[str, WorkloadResult]:
 
 def _gpus(verdict: Verdict) -> str | None:
     details = verdict.environment.details
-    return ", ".join(map(str, details.get("gpus", ()))) or details.get("uuid")
+    gpus = details.get("gpus")  # a file may hold anything there
+    return ", ".join(map(str, gpus)) if isinstance(gpus, list) and gpus else details.get("uuid")
 
 
 def _policies(verdict: Verdict) -> str | None:

@@ -185,7 +185,7 @@ def test_a_terminated_benchmark_closes_its_evaluator_and_says_how_to_go_on(capsy
         ({}, VerdictStatus.INCORRECT, False),
         ({"mode": "graph"}, VerdictStatus.NOISY, False),
         ({"mode": "graph", "workloads": {"large": "batch"}}, VerdictStatus.NOISY, True),
-        ({"workloads": {"large": "graph"}}, VerdictStatus.NOISY, False),
+        ({"mode": "batch", "workloads": {"large": "graph"}}, VerdictStatus.NOISY, False),
     ],
 )
 def test_graphs_are_named_where_batches_do_not_settle(

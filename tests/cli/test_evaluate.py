@@ -76,6 +76,12 @@ def test_ranks_are_those_that_were_asked_for_or_those_of_the_verdict_that_is_put
     told = json.loads(same.out)
     assert same.status == 0 and told["verdict"]["environment"]["details"]["ranks"] == 4
     assert [item["what"] for item in told["differences"]] == []
+    forged = json.loads(of_four.out)
+    for ranks in (3, "4", 2.0, [2]):
+        forged["environment"]["details"]["ranks"] = ranks
+        (folder / "forged.json").write_text(json.dumps(forged))
+        answer = judged("--verify", "forged.json")
+        assert_refused(answer, 2, "forged.json holds no verdict", "ep_dispatch_fp8 is not for")
     told = json.loads(judged("--verify", "of_four.json", "--ranks", "2").out)
     assert {"what": "ranks", "before": "4", "now": "2", "decides": False} in told["differences"]
 
@@ -84,7 +90,7 @@ def test_ranks_are_those_that_were_asked_for_or_those_of_the_verdict_that_is_put
     ("task", "ranks", "said"),
     [
         ("ep_dispatch_fp8", "3", "ep_dispatch_fp8 is for 2, 4 or 8 ranks, not for 3; choose one of these"),
-        ("muon", "2", "muon is for one rank; leave --ranks out"),
+        ("muon", "2", "muon is for one rank, not for 2; leave --ranks out"),
     ],
 )
 @pytest.mark.parametrize("command", ["evaluate", "compile"])

@@ -24,7 +24,7 @@ from d2k_agent.evaluator.timing.audit import Audit, Step
 from d2k_agent.evaluator.timing.graph import Kernels, RepeatedCalls, irregular, kernels_of
 from d2k_agent.evaluator.timing.page import DONE, GO, Page
 from d2k_agent.evaluator.timing.results import failure_of, results_of
-from d2k_agent.evaluator.timing.segment import Segment, wall_suspicion
+from d2k_agent.evaluator.timing.segment import Segment, short_suspicion, wall_suspicion
 from d2k_agent.evaluator.timing.session import Outcome, geomean, together
 from tests.evaluator.timed_cpu import TimedCpu
 
@@ -146,6 +146,12 @@ def test_a_claim_that_falls_short_in_every_segment_is_suspicious() -> None:
     assert "5.3% shorter" in wall_suspicion(short, 0.01)["timing.wall"]
     long = [Segment(10, 1100.0, 1000.0)]
     assert "longer" in wall_suspicion(long, 0.01)["timing.wall"]
+
+
+def test_a_segment_that_lasted_a_fraction_of_its_time_is_suspicious() -> None:
+    whole, short = Segment(10, 199.0, 200.0), Segment(7, 149.0, 150.0)
+    assert short_suspicion([whole, Segment(8, 169.0, 170.0)], 0.2) == {}
+    assert "lasted 150 ms of 200 again and again" in short_suspicion([whole, short], 0.2)["timing.short"]
 
 
 @pytest.mark.parametrize(

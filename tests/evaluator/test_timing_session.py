@@ -140,6 +140,27 @@ def run(x, factor):
     return kept[key]
 """
 )
+SLOW_WHILE_TRIED = (
+    KERNEL
+    + """
+import time
+
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+
+poisoned = False
+kept = None
+
+
+def run(x, factor):
+    global poisoned, kept
+    timed = kept is not None and _get_current_dispatch_mode() is None
+    poisoned = poisoned or (timed and bool(torch.isnan(kept[0])))  # as before the first segment that counts
+    kept = scaled(x, factor)
+    if timed and not poisoned:
+        time.sleep(0.1)
+    return kept
+"""
+)
 FAST_IN_MOST_ROUNDS = (
     KERNEL
     + """
@@ -362,6 +383,13 @@ def test_a_broken_baseline_is_the_tasks_fault() -> None:
     wrong = "def run(x, factor):\n    return x\n"
     assert "baseline.py is wrong" in timed({"any": HONEST}, baseline=wrong)["any"]["task_fault"]
     assert "baseline.py" in timed({"any": HONEST}, baseline="import nothing_like_it\n")["task"]["task_fault"]
+
+
+def test_segments_of_calls_that_were_slow_while_they_were_tried_last_as_long_as_any() -> None:
+    (result,) = timed({"tried": SLOW_WHILE_TRIED}, graph=True, n=200)["tried"]["results"]
+    assert result["status"] == "passed", result
+    clocks = result["measurement"]
+    assert clocks["calls"] * clocks["outside_ms"] / clocks["batches"] >= 0.8 * 300.0
 
 
 def test_a_graph_of_slow_calls_lasts_about_as_long_as_a_segment() -> None:

@@ -116,6 +116,13 @@ def test_of_two_outputs_under_one_gate_the_one_nearer_its_limit_is_told() -> Non
     assert "close at most 0.0119 of 0.012" in verdict_text(verdict(VerdictStatus.UNTIMED, workloads=(ran,)))
 
 
+def test_of_shares_that_must_be_large_the_smallest_is_told() -> None:
+    checks = tuple(Check(name, "allclose_share", value, 0.99, True) for name, value in (("y", 0.991), ("z", 1.0)))
+    ran = WorkloadResult("smoke", VerdictStatus.UNTIMED, checks, registered=False)
+    told = verdict_text(verdict(VerdictStatus.UNTIMED, workloads=(ran,)))
+    assert "allclose_share at least 0.991 of 0.99." in told
+
+
 def test_a_gate_that_allows_no_difference_is_not_told_as_a_share_of_nothing() -> None:
     checks = (Check("y", "exact", 0.0, 0.0, True), Check("z", "rel_norm", 0.004, 0.012, True))
     ran = WorkloadResult("smoke", VerdictStatus.UNTIMED, checks, registered=False)

@@ -122,6 +122,12 @@ def test_other_ranks_or_other_gpus_of_them_are_another_machine(
     assert [(item.what, item.before, item.now) for item in comparison.differences] == [what]
 
 
+@pytest.mark.parametrize("gpus", [3, None, [], {}])
+def test_a_file_may_say_anything_of_gpus(gpus: object) -> None:
+    odd = elsewhere(timed(), details={"uuid": "a", "gpus": gpus})
+    assert compare(odd, elsewhere(timed(), details={"uuid": "a"})).comparable
+
+
 def test_another_task_decides_and_another_evaluator_does_not() -> None:
     assert deciding(untimed(), elsewhere(untimed(), task_digest="x" * 64)) == ["task digest"]
     assert deciding(untimed(), elsewhere(untimed(), evaluator_digest="x" * 64)) == []

@@ -72,10 +72,11 @@ def compile_candidate(
     if knobs.runtime.interpret:
         raise RuntimeError("this process interprets kernels: start it without TRITON_INTERPRET to compile them")
     began = time.monotonic()
-    job = CompileJob(CandidateSource(path), gpu, Path(scratch))
+    limit = Alarm(limit_s, LimitReached)
+    job = CompileJob(CandidateSource(path), gpu, Path(scratch), limit)
     with _settings(scratch):
         try:
-            with Alarm(limit_s, LimitReached):  # which rings again for as long as it is on
+            with limit:
                 job.run(calls, smoke_calls)
         except LimitReached as reached:
             job.failure = job.failure or Failure("time", job.unfinished(limit_s, job.source.last_line(reached)))
@@ -105,8 +106,8 @@ class CompileJob:
     `registered` is False where it was taken through the smaller workloads instead.
     """
 
-    def __init__(self, source: CandidateSource, target: Target, scratch: Path) -> None:
-        self.source, self.target = source, target
+    def __init__(self, source: CandidateSource, target: Target, scratch: Path, limit: Alarm) -> None:
+        self.source, self.target, self._limit = source, target, limit
         self.capture: Capture | None = None
         self.resources: dict[bytes, Resources] = {}
         self.failure: Failure | None = None
@@ -130,6 +131,7 @@ class CompileJob:
             )
             calls, tensors, self.registered = smoke_calls, HostTensors, False
             capture = self._pass(calls, tensors())
+        self._limit.insist(capture.problem)  # the candidate's code may have made another error of it
         if capture.problem is not None:
             where = f"workload {capture.label}: " if capture.label else "importing solution.py: "
             if isinstance(capture.problem, NoRun):

@@ -136,17 +136,13 @@ class RankedSeries(SeriesRunner):
 
     def _round(self, series: Series, lent: list[Lent], right: list[Expected]) -> list[Check]:
         doing = f"{CHAINED} calls of run() on {series.label} without a pause"
-        # No longer than whoever waits for the evaluator's next word is told to.
-        limit_s = min(CHAINED * self._limits.call_s, self._limits.longest_step_s)
-        with self._budget.spending(limit_s) as left_s:
+        with self._budget.spending(CHAINED * self._limits.call_s) as left_s:
             self._group.order_chain(CHAINED)
             self._group.answer(b"B", left_s, doing)
-        given = zip(range(CHAINED), lent, right, strict=True)
-        checks = [
-            check
-            for index, item, expected in given
-            for check in self._calls.given(index, item, expected, 1, self._limits.call_s)
-        ]
+        checks: list[Check] = []
+        for index, (item, expected) in enumerate(zip(lent, right, strict=True)):
+            self._progress(f"checking {series.label}, what call {index + 1} of {CHAINED} without a pause left")
+            checks += self._calls.given(index, item, expected, 1, self._limits.call_s)
         return [*overrun(self._ranks), *checks]
 
 

@@ -27,13 +27,24 @@ from d2k_agent.evaluator.timing import policy as rules
 from d2k_agent.evaluator.timing.audit import Audit
 from d2k_agent.evaluator.timing.graph import irregular, kernels_of
 from d2k_agent.evaluator.timing.pieces import TimedPieces
-from d2k_agent.evaluator.timing.segment import Segment, Timed, mean_of, median_of, spread_of, wall_suspicion
+from d2k_agent.evaluator.timing.segment import (
+    LEAST_LASTING,
+    Segment,
+    Timed,
+    mean_of,
+    median_of,
+    short_suspicion,
+    spread_of,
+    wall_suspicion,
+)
 
 VERIFIED_SETS = 3
 """Sets whose outputs are compared after a segment; which ones, nobody can know before."""
 REFRESHED_SETS = 9
 """Sets that get new contents before a segment or an audited step, where there are more."""
 HOT_SEGMENTS = 3
+MOST_AT_IT = 4
+"""A piece that was much shorter than it should be is asked for again, so often in all."""
 
 
 class WrongAnswer(Exception):
@@ -136,15 +147,10 @@ class WorkloadTimer:
         hot_ms = self._hot() if self._policy.graph and audited else None
         suspicions |= self._captured(len(self._sets), self._graph_calls) if self._policy.graph else {}
         self._progress(f"timing {self._label}")
-        self._segment(self._policy.warm_s, "warm-up")
-        segments = []
+        self._warm_up()
         inspected = secrets.randbelow(self._policy.segments)
-        for number in range(self._policy.segments):
-            self._refresh_some()
-            segments.append(self._segment(self._policy.segment_s))
-            # Trusted code is verified as well: without these pauses it would be timed on a hotter, slower GPU.
-            self._verify(segments[-1].calls, inspect=number == inspected)
-        suspicions |= wall_suspicion(segments, self._policy.wall)
+        segments = [self._verified(inspect=number == inspected) for number in range(self._policy.segments)]
+        suspicions |= wall_suspicion(segments, self._policy.wall) | short_suspicion(segments, self._policy.segment_s)
         audit = Audit(self._label, self._policy)
         if audited and not suspicions:  # how long an audited step takes is reckoned from the claim
             self._progress(f"auditing {self._label}")
@@ -210,11 +216,30 @@ class WorkloadTimer:
         self._device.settle()
 
     def _segment(self, seconds: float, kind: Kind = "batch") -> Segment:
-        """One piece of timed work of at least `seconds`, between the supervisor's own two looks at its clock."""
+        """One piece of timed work of about `seconds`, between the supervisor's own two looks at its clock."""
         with span(kind, self._label):
             if self._policy.graph:
                 return self._pieces.replays(seconds)
             return self._pieces.batch(seconds, len(self._sets))
+
+    def _verified(self, inspect: bool) -> Segment:
+        """A segment on new contents, after which it is compared what it left."""
+        for _ in range(MOST_AT_IT):
+            self._refresh_some()
+            segment = self._segment(self._policy.segment_s)
+            # Trusted code is verified as well: without these pauses it would be timed on a hotter, slower GPU.
+            self._verify(segment.calls, inspect)
+            if not short_suspicion([segment], self._policy.segment_s):
+                break
+        return segment
+
+    def _warm_up(self) -> None:
+        """Timed work that nobody looks at, until the GPU has the clock that it keeps."""
+        lasted_ms = 0.0
+        for _ in range(MOST_AT_IT):
+            lasted_ms += self._segment(self._policy.warm_s, "warm-up").wall_ms
+            if lasted_ms >= LEAST_LASTING * 1e3 * self._policy.warm_s:
+                break
 
     def _size_graphs(self) -> dict[str, str]:
         """Settle how many calls a graph holds: whole rounds over the sets, no longer than a segment, at least one."""
@@ -238,7 +263,7 @@ class WorkloadTimer:
     def _hot(self) -> float:
         """Milliseconds a call with one set, all of it in the cache that fits."""
         self._captured(1, self._graph_calls)
-        self._segment(self._policy.warm_s, "warm-up")
+        self._warm_up()
         segments = [self._segment(self._policy.segment_s) for _ in range(HOT_SEGMENTS)]
         return sum(item.claim_ms for item in segments) / sum(item.calls for item in segments)
 

@@ -18,7 +18,7 @@ class TimingPolicy:
     id          clock, mode and state of the caches, as reports print it
     graph       calls are captured into a CUDA graph and replayed; else they are launched from Python, two ahead
     warm_s      timed work that is thrown away first, while clocks settle
-    segments    pieces that are timed from inside and from outside, `segment_s` seconds each at least
+    segments    pieces that are timed from inside and from outside, `segment_s` seconds each, never much less
     graph_calls calls in a graph, about, and fewer where these outlast a segment; each set is visited equally often
     step_ms     an audited step lasts this many milliseconds or more, so that what its ends cost is lost in it
     wall        a claim may fall short of the outside clock by this fraction in its best segment

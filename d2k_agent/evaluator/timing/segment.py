@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from d2k_agent.contract import Check, Measurement
 
+LEAST_LASTING = 0.8
+"""A segment of less than this part of its seconds is too short. How many replays it has, those before it tell."""
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -51,6 +54,15 @@ def spread_of(segments: list[Segment]) -> float:
     """The largest difference between means of segments, as a fraction of the middle one."""
     means = [segment.mean_ms for segment in segments]
     return (max(means) - min(means)) / statistics.median(means)
+
+
+def short_suspicion(segments: Sequence[Segment], seconds: float) -> dict[str, str]:
+    """Did one of them last much less than the `seconds` that were asked for, so that the GPU may have rested before?"""
+    shortest_ms = min(segment.wall_ms for segment in segments)
+    if shortest_ms >= LEAST_LASTING * 1e3 * seconds:
+        return {}
+    told = f"timed work lasted {shortest_ms:.3g} ms of {1e3 * seconds:.3g} again and again: calls took longer before"
+    return {"timing.short": told}
 
 
 def wall_suspicion(segments: list[Segment], tolerance: float) -> dict[str, str]:

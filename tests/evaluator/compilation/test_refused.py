@@ -18,6 +18,7 @@ JOBS = {
     "grid too tall": job("grid_too_tall", "h200", SQUARE),
     "wrong host code": job("wrong_host_code", "h200", [[32, 32]], SQUARE),
     "never returns": job("never_returns", "h200", SQUARE, limit_s=2.0),
+    "swallows": job("makes_another_error_of_the_limit", "h200", SQUARE, limit_s=2.0),
     "leaves": job("leaves", "h200", SQUARE),
     "no time for kernels": job("compiles_for_minutes", "h200", SQUARE, limit_s=2.0),
     "unknown target": job("gluon_copy", "b9", SQUARE),
@@ -94,6 +95,12 @@ def test_host_code_that_never_returns_ends_at_the_limit(answers: dict[str, Any])
     assert answer.report.error_kind == "time" and answer.seconds < 10
     told = "did not finish within 2 s; the Python code of solution.py was still running, at line "
     assert told in answer.report.error and "Look for a loop in it that does not end." in answer.report.error
+
+
+def test_a_limit_that_the_candidate_makes_another_error_of_is_told_as_the_limit(answers: dict[str, Any]) -> None:
+    report = answers["swallows"].report
+    assert report.error_kind == "time"
+    assert "the Python code of solution.py was still running, at line 6. Look for a loop" in report.error
 
 
 def test_a_compiler_that_takes_too_long_is_ended_and_named(answers: dict[str, Any]) -> None:

@@ -34,11 +34,13 @@ def main() -> None:
     from d2k_agent.evaluator.bench import Bench
     from d2k_agent.evaluator.faults import TaskFault
     from d2k_agent.evaluator.judge import judge
+    from d2k_agent.evaluator.ranks import checking
     from tests.evaluator.ranks import shifting
 
     bench = Bench(interpreting, interpreting, None, "digest", lambda _: None)
     for name, changes in asked["judged"]:
         source = getattr(shifting, name)
+        checking.INTERPRETED_S = changes.pop("interpreted_s", 60.0)
         job = EvaluatorJob(
             JobKind(changes.pop("kind", "evaluate")),
             shifting.task(),

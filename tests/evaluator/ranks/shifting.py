@@ -116,6 +116,24 @@ GIVES_ITS_PAD = _source(
 RANK_0_SENDS_NOTHING = _source(
     "if comm.rank:", "    push(x, comm)", "    flag(comm)", "arrive(comm)", "return take(x, comm)"
 )
+ALL_WAIT = _source("arrive(comm)", *_HONEST)
+ALL_WAIT_LATER = (
+    KERNELS
+    + """
+calls = 0
+
+
+def run(x, comm):
+    global calls
+    calls += 1
+    if calls > 7:  # as in OVERRUN_LATER
+        arrive(comm)
+    push(x, comm)
+    flag(comm)
+    arrive(comm)
+    return take(x, comm)
+"""
+)
 RANK_1_ENDS = "import os\n" + _source("if comm.rank == 1:", "    os._exit(3)", *_HONEST)
 OVERRUN = _source(
     "behind = comm.ws.as_strided((1,), (1,), comm.ws.storage_offset() + comm.ws.numel())", "behind.fill_(1)", *_HONEST

@@ -18,7 +18,7 @@ from d2k_agent.evaluator.faults import CandidateFault, TaskFault  # noqa: E402
 from d2k_agent.evaluator.layout import AnswerHeader, TensorHeader, pack_answer, unpack_answer  # noqa: E402
 from d2k_agent.evaluator.process import CandidateProcess  # noqa: E402
 from d2k_agent.evaluator.ranks.checking import CallsOfRanks, watched  # noqa: E402
-from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible  # noqa: E402
+from d2k_agent.evaluator.ranks.choosing import device_for, load_task, possible, timer_of  # noqa: E402
 from d2k_agent.evaluator.ranks.device import RankedDevice  # noqa: E402
 from d2k_agent.evaluator.ranks.gathering import together  # noqa: E402
 from d2k_agent.evaluator.ranks.group import RankGroup  # noqa: E402
@@ -235,6 +235,16 @@ def test_more_ranks_may_take_longer_in_an_interpreter(ranks: int, call_s: float)
     idle = device_for(load_task(shifting.task(), ranks), CpuDevice())
     assert isinstance(idle, RankedDevice)
     assert watched(Limits(), idle).call_s == call_s
+
+
+def test_timed_calls_are_bounded_as_well() -> None:
+    task = load_task(shifting.task(), None)
+    device = device_for(task, TimedCpu())
+    assert isinstance(device, RankedDevice)
+    group = RankGroup(lambda _place: cast(CandidateProcess, object()), device, gathers=False)
+    timer = timer_of(task, device, group, task.registered[0], SEED, Limits(gpu_call_s=60.0), lambda _: None)
+    timer._pieces.close()
+    assert timer._limits.gpu_call_s == timer._pieces._limits.gpu_call_s == 20.0
 
 
 def test_first_calls_are_bounded_by_whether_their_process_was_called_before() -> None:
