@@ -56,19 +56,19 @@ def _ran(verdict: Verdict) -> Iterator[str]:
 
 def _lines(report: CompileReport, told: bool) -> Iterator[str]:
     where = f"{report.target} ({report.architecture}, Triton {report.triton_version})"
+    labels = list(dict.fromkeys([*report.workloads, *(label for kernel in report.kernels for label in kernel.grids)]))
     if report.error is not None:
         yield f"not all compiled for {where}: {'as said above' if told else report.error}"
     elif report.workloads:
-        numbered = [f"{number} {label}" for number, label in enumerate(report.workloads, 1)]
-        yield textwrap.fill(
-            f"compiled for {where} at {', '.join(numbered if numbered[1:] else report.workloads)}", WIDTH
-        )
+        yield textwrap.fill(f"compiled for {where} at {', '.join(report.workloads)}", WIDTH)
+    if labels[1:]:
+        yield textwrap.fill(f"at: {', '.join(f'{number} {label}' for number, label in enumerate(labels, 1))}", WIDTH)
     launches: dict[Needs, list[KernelReport]] = {}
     for kernel in report.kernels:
         if kernel.launches:
             launches.setdefault(_needs(kernel), []).append(kernel)
     if launches:
-        yield table(HEADER, [_row(needs, alike, report) for needs, alike in launches.items()], HEADER[1:])
+        yield table(HEADER, [_row(needs, alike, labels) for needs, alike in launches.items()], HEADER[1:])
     yield from _unreached(report)
     if report.not_compiled:
         yield f"{counted(report.not_compiled, 'autotuner configuration')} left out"
@@ -81,11 +81,11 @@ def _needs(kernel: KernelReport) -> Needs:
     return where, kernel.num_warps, kernel.registers, *spills, kernel.shared_bytes
 
 
-def _row(needs: Needs, alike: list[KernelReport], report: CompileReport) -> tuple[str, ...]:
+def _row(needs: Needs, alike: list[KernelReport], labels: list[str]) -> tuple[str, ...]:
     where, warps, *rest = needs
     launches = sum(kernel.launches for kernel in alike)
     seen = {label for kernel in alike for label in kernel.grids}
-    at = ",".join(str(number) for number, label in enumerate(report.workloads, 1) if label in seen)
+    at = ",".join(str(number) for number, label in enumerate(labels, 1) if label in seen)
     return where, at or UNKNOWN, count(launches), str(len(alike)), str(warps), *[count(value) for value in rest]
 
 

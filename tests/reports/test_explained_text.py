@@ -225,12 +225,16 @@ def test_rows_of_kernels_have_the_numbers_of_their_workloads_where_there_are_sev
     kernels = section(
         explained_text(replace(whole, compile_report=replace(REPORT, kernels=(*alike, other)))), "Kernels"
     )
-    assert "at 1 small, 2 large" in kernels
+    assert "at: 1 small, 2 large" in kernels
     assert row(kernels, "gram:40").startswith("gram:40 1,2 30 2 ") and row(kernels, "norm:40").startswith(
         "norm:40 2 15 "
     )
     one = replace(REPORT, workloads=("small",), kernels=alike[:1])
     assert "at small\n" in section(explained_text(replace(whole, compile_report=one)), "Kernels")
+    failed = replace(REPORT, workloads=("small",), error="it does not fit at large", kernels=(*alike, other))
+    kernels = section(explained_text(replace(whole, compile_report=failed)), "Kernels")
+    assert "not all compiled" in kernels and "at: 1 small, 2 large" in kernels
+    assert row(kernels, "norm:40").startswith("norm:40 2 15 ")
 
 
 def test_kernels_that_were_seen_to_run_and_libraries_stand_below_what_was_compiled() -> None:

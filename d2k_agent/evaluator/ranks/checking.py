@@ -136,7 +136,10 @@ class RankedSeries(SeriesRunner):
 
     def _round(self, series: Series, lent: list[Lent], right: list[Expected]) -> list[Check]:
         doing = f"{CHAINED} calls of run() on {series.label} without a pause"
-        with self._budget.spending(CHAINED * self._limits.call_s) as left_s:
+        # No longer than the launcher waits for the next word: what comes before and behind is announced by itself.
+        limit_s = min(CHAINED * self._limits.call_s, self._limits.longest_step_s)
+        self._progress(f"checking {series.label}, {doing}")
+        with self._budget.spending(limit_s) as left_s:
             self._group.order_chain(CHAINED)
             self._group.answer(b"B", left_s, doing)
         checks: list[Check] = []

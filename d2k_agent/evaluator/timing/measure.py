@@ -347,10 +347,9 @@ class WorkloadTimer:
         """One more segment."""
         if self._policy.graph:
             audit.irregular |= self._captured(len(self._sets), self._graph_calls)
-        self._segment(self._policy.warm_s, "warm-up")
-        self._refresh_some()
-        segment = self._segment(self._policy.segment_s)
-        self._verify(segment.calls, inspect=False)
+        self._warm_up()
+        segment = self._verified(inspect=False)
+        audit.irregular |= short_suspicion([segment], self._policy.segment_s)
         return segment
 
     def _choose(self, population: int, most: int) -> list[int]:

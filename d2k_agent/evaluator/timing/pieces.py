@@ -78,13 +78,10 @@ class TimedPieces:
         return self.ask({"do": "capture", "calls": calls, "sets": sets, "keep": keep}, b"A")
 
     def replays(self, seconds: float) -> Segment:
-        """Replays of the graph that was captured last, as many as last `seconds` if each takes what the quickest did.
-
-        Work that is slow while it is tried lasts too short once, and then no more.
-        """
+        """Replays of the graph that was captured last, as many as last `seconds` if each takes what the latest did."""
         times = math.ceil(1e3 * seconds / self.replay_ms())
         segment = self._replayed(times)
-        self._replay_ms = min(self.replay_ms(), segment.wall_ms / times)
+        self._replay_ms = segment.wall_ms / times
         return segment
 
     def replay_ms(self) -> float:

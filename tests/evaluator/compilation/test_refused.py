@@ -100,7 +100,8 @@ def test_host_code_that_never_returns_ends_at_the_limit(answers: dict[str, Any])
 def test_a_limit_that_the_candidate_makes_another_error_of_is_told_as_the_limit(answers: dict[str, Any]) -> None:
     report = answers["swallows"].report
     assert report.error_kind == "time"
-    assert "the Python code of solution.py was still running, at line 6. Look for a loop" in report.error
+    told = re.search(r"the Python code of solution.py was still running, at line (\d). Look for a loop", report.error)
+    assert told is not None and told[1] in "34", "where the loop is, not the other error"
 
 
 def test_a_compiler_that_takes_too_long_is_ended_and_named(answers: dict[str, Any]) -> None:
