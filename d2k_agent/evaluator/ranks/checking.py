@@ -138,7 +138,7 @@ class RankedSeries(SeriesRunner):
         doing = f"{CHAINED} calls of run() on {series.label} without a pause"
         # No longer than the launcher waits for the next word: what comes before and behind is announced by itself.
         limit_s = min(CHAINED * self._limits.call_s, self._limits.longest_step_s)
-        self._progress(f"checking {series.label}, {doing}")
+        self._progress(f"checking {series.label}, {CHAINED} calls without a pause")
         with self._budget.spending(limit_s) as left_s:
             self._group.order_chain(CHAINED)
             self._group.answer(b"B", left_s, doing)
