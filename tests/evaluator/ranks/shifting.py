@@ -94,6 +94,14 @@ def _source(*lines: str) -> str:
 
 
 _HONEST = ("push(x, comm)", "flag(comm)", "arrive(comm)", "return take(x, comm)")
+
+
+def _in_later_calls(line: str) -> str:
+    """Honest but for a line in calls without a pause: five with inputs of their own and one repeated come before."""
+    calls = ("global calls", "calls += 1", "if calls > 7:", f"    {line}")
+    return _source(*calls, *_HONEST).replace("def run(", "calls = 0\n\n\ndef run(")
+
+
 HONEST = _source(*_HONEST)
 SILENT = _source("take(x, comm)", "return take(x, comm)")
 """No communication at all."""
@@ -117,44 +125,12 @@ RANK_0_SENDS_NOTHING = _source(
     "if comm.rank:", "    push(x, comm)", "    flag(comm)", "arrive(comm)", "return take(x, comm)"
 )
 ALL_WAIT = _source("arrive(comm)", *_HONEST)
-ALL_WAIT_LATER = (
-    KERNELS
-    + """
-calls = 0
-
-
-def run(x, comm):
-    global calls
-    calls += 1
-    if calls > 7:  # as in OVERRUN_LATER
-        arrive(comm)
-    push(x, comm)
-    flag(comm)
-    arrive(comm)
-    return take(x, comm)
-"""
-)
+ALL_WAIT_LATER = _in_later_calls("arrive(comm)")
 RANK_1_ENDS = "import os\n" + _source("if comm.rank == 1:", "    os._exit(3)", *_HONEST)
 OVERRUN = _source(
     "behind = comm.ws.as_strided((1,), (1,), comm.ws.storage_offset() + comm.ws.numel())", "behind.fill_(1)", *_HONEST
 )
-OVERRUN_LATER = (
-    KERNELS
-    + """
-calls = 0
-
-
-def run(x, comm):
-    global calls
-    calls += 1
-    if calls > 7:  # five calls with inputs of their own and one repeated come before those without a pause
-        comm.ws.as_strided((1,), (1,), comm.ws.storage_offset() + comm.ws.numel()).fill_(1)
-    push(x, comm)
-    flag(comm)
-    arrive(comm)
-    return take(x, comm)
-"""
-)
+OVERRUN_LATER = _in_later_calls("comm.ws.as_strided((1,), (1,), comm.ws.storage_offset() + comm.ws.numel()).fill_(1)")
 RAISES_LATER = (
     KERNELS
     + """
